@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+extern int gpgtar_placeholder;
+int gpgtar_placeholder;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* fd: source and sink on a descriptor. EINTR, short reads and writes, and non-blocking descriptors are dealt with here;
+ * a wait on a pipe, socket or terminal ends when the run is cancelled. */
+#ifndef STREAM_FD_H
+#define STREAM_FD_H
+
+#include "run.h"
+#include "stream.h"
+
+/* A source that reads FD in blocks of BLOCK bytes (0: 256 KiB). NAME is for sentences (copied). CLOSES: free closes FD.
+ * skip seeks where FD can. finish reads on to the end of the file. RUN may be NULL: then waits cannot be cancelled. */
+MUST_CHECK gpg_error_t fd_source_new(struct run *run, int fd, const char *name, bool closes, size_t block,
+                                     struct source **ret);
+
+/* A sink that writes to FD. finish flushes nothing (that is outfile's work) and with CLOSES closes FD, reporting the
+ * error of close. A closed pipe is GPG_ERR_EPIPE; the program ignores SIGPIPE. */
+MUST_CHECK gpg_error_t fd_sink_new(struct run *run, int fd, const char *name, bool closes, struct sink **ret);
+
+/* Reads until N bytes or the end: for small files. Waits where FD is non-blocking. */
+MUST_CHECK gpg_error_t fd_read_full(int fd, void *to, size_t n, size_t *ret_got);
+MUST_CHECK gpg_error_t fd_write_full(int fd, const void *bytes, size_t n);
+
+/* Reads the whole of the file NAME (at most LIMIT bytes, else GPG_ERR_TOO_LARGE) into memory the caller frees. Regular
+ * files, pipes and devices alike. */
+MUST_CHECK gpg_error_t file_read_whole(struct failure *failure, const char *name, size_t limit, uint8_t **ret_bytes,
+                                       size_t *ret_n);
+
+#endif

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+extern int stream_placeholder;
+int stream_placeholder;

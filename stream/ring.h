@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* ring: blocks of fixed size between two threads, with ordered workers in between; and the same work without threads.
+ *
+ * A block job cuts a stream into blocks, transforms each on its own (in any order, on any thread) and gives them out in
+ * order. Deflate, AEAD chunks and a bare thread boundary are all such jobs. The bytes that come out do not depend on
+ * the number of workers. */
+#ifndef STREAM_RING_H
+#define STREAM_RING_H
+
+#include "run.h"
+#include "stream.h"
+
+struct block {
+    uint64_t index;    /* 0, 1, … in stream order */
+    const uint8_t *in; /* N_IN bytes */
+    size_t n_in;       /* block_size for all but the last; 0 only in a last block of an empty stream (index 0) or when
+                          last_may_be_empty is set */
+    bool last;         /* no block follows */
+    uint8_t *out;      /* room for out_size bytes; where the job is in place or has no work, the same bytes as IN */
+    size_t n_out;      /* the work sets it */
+    uint64_t user[2];  /* from work to in_order: a checksum, a length */
+};
+
+struct block_job {
+    void *context;     /* borrowed; handed to the functions below */
+    size_t block_size; /* bytes in every block but the last */
+    size_t hold;       /* a block is closed only when more than HOLD bytes follow it, so that the last block has up to
+                          block_size + hold bytes: for a trailer that must not be torn (a last AEAD tag) */
+    size_t out_size;   /* capacity of OUT; 0: the work is done in place and never grows a block */
+    /* Transforms a block. WORKER numbers the thread, 0 … workers - 1, so that each can have a context of its own. NULL:
+     * no work, a bare thread boundary. */
+    gpg_error_t (*work)(void *context, unsigned worker, struct block *block);
+    /* Optional: called for each block in stream order after its work, on the thread that takes blocks out; may change
+     * OUT and n_out within out_size. */
+    gpg_error_t (*in_order)(void *context, struct block *block);
+};
+
+/* All four take their stream on success and failure, as `takes_` says. WORKERS = 0: no threads at all, RUN may be NULL,
+ * the work is done by the caller's thread as worker 0. Memory: slots × (block_size + hold + out_size), with slots =
+ * max(4, 2·workers + 2) when threaded and 1 otherwise. A job without work and WORKERS = 0 is a plain buffer of
+ * block_size.
+ *
+ * Threads (WORKERS > 0): the workers, plus one that pumps blocks to or from the stream below. A job without work starts
+ * no workers, only the pump (pass WORKERS = 1).
+ *
+ * Sink: write gathers into blocks. finish hands over the last block (also for an empty stream), waits until everything
+ * has been written below, finishes the sink below and returns its result. free of an unfinished one cancels what runs
+ * inside it, without finishing. */
+MUST_CHECK gpg_error_t block_sink_new(struct run *run, const struct block_job *job, unsigned workers,
+                                      struct sink *takes_below, struct sink **ret);
+
+/* Source: lends transformed blocks. The thread that pumps owns the source below until the end or an error; bytes
+ * of a block whose work failed are never lent. finish reads to the end, joins the threads, then finishes the source
+ * below. BORROWS_BELOW: the source below is only used until the end was reached (or the block source is freed); it is
+ * neither finished nor freed. */
+MUST_CHECK gpg_error_t block_source_new(struct run *run, const struct block_job *job, unsigned workers,
+                                        struct source *takes_below, struct source **ret);
+MUST_CHECK gpg_error_t block_source_borrow(struct run *run, const struct block_job *job, unsigned workers,
+                                           struct source *borrows_below, struct source **ret);
+
+#endif
