@@ -12,8 +12,8 @@
 /* A result that must not be dropped. */
 #define MUST_CHECK __attribute__((warn_unused_result))
 
-/* A function that takes a printf format as its argument number FORMAT and the values from number FIRST on. */
-#define PRINTF_LIKE(format, first) __attribute__((format(printf, format, first)))
+/* A function that takes a printf format as its argument number POSITION and the values from number FIRST on. */
+#define PRINTF_LIKE(position, first) __attribute__((format(printf, position, first)))
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
