@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* key: public parts of key packets (RFC 9580 5.5.2), fingerprints and keygrips. */
+#ifndef PGP_KEY_H
+#define PGP_KEY_H
+
+#include "stream/failure.h"
+
+#include "algo.h"
+
+#include <gcrypt.h>
+
+#define KEY_BODY_MAX  (16 * 1024) /* octets of the public part of a key packet */
+#define KEY_FPR_MAX   32
+#define KEY_PARTS_MAX 4
+
+/* A number or octet string of a key, signature or encrypted session key. MPIs are big-endian without leading zeros;
+ * native strings (algorithms 25 … 28) are as they are. */
+struct part {
+    uint8_t *bytes;
+    size_t n;
+};
+
+/* Up to four parts, owned. */
+struct parts {
+    unsigned n;
+    struct part part[KEY_PARTS_MAX];
+};
+void parts_clear(struct parts *parts);
+
+/* Curves by their OID (RFC 9580 9.2). */
+struct curve {
+    const char
+        *name; /* libgcrypt's: "NIST P-256", "Ed25519", "Curve25519", "brainpoolP256r1", "secp256k1", "Ed448", "X448" */
+    const uint8_t *oid;
+    uint8_t oid_n;
+    uint16_t bits;
+};
+const struct curve *curve_by_oid(const uint8_t *oid, size_t n);
+
+struct key {
+    uint8_t version; /* 4, 5 (LibrePGP) or 6; 2 and 3 are recognised and not supported */
+    uint8_t algo;    /* enum pubkey_algo, perhaps unknown: then parts is empty and the key cannot be used */
+    bool subkey;
+    uint32_t created;               /* seconds since 1970 */
+    const struct curve *curve;      /* ECDH, ECDSA, EdDSA; NULL where unknown or none */
+    uint8_t kdf_digest, kdf_cipher; /* ECDH */
+    struct parts parts;             /* public parts in packet order: RSA n e; DSA p q g y; Elgamal p g y; ECC point */
+    unsigned bits;                  /* size for words: RSA modulus, curve size… */
+    uint8_t fpr[KEY_FPR_MAX];
+    uint8_t fpr_n; /* 20 or 32 */
+    uint8_t keyid[8];
+    uint8_t keygrip[20];
+    bool has_keygrip;
+    uint8_t *body; /* the public part of the packet's body, owned: what fingerprints and signatures hash */
+    size_t body_n;
+    unsigned refs; /* keys are shared by reference, on one thread */
+};
+
+/* Parses the public part of a packet 5, 6, 7 or 14; *RET_PUBLIC_N is the number of octets used (secret packets go on
+ * from there). Unknown algorithms and curves give a key that key_usable() refuses. */
+MUST_CHECK gpg_error_t key_parse(struct failure *failure, unsigned packet_type, const uint8_t *body, size_t n,
+                                 struct key **ret, size_t *ret_public_n);
+struct key *key_ref(struct key *key);
+void key_free(struct key *key);
+
+bool key_can_sign_algo(const struct key *key);
+bool key_can_encrypt_algo(const struct key *key);
+/* 0, or GPG_ERR_NOT_SUPPORTED with a sentence that names the algorithm or curve. */
+MUST_CHECK gpg_error_t key_usable(struct failure *failure, const struct key *key);
+/* libgcrypt's (public-key …). */
+MUST_CHECK gpg_error_t key_sexp(const struct key *key, gcry_sexp_t *ret);
+/* Feeds what a signature over this key hashes (RFC 9580 5.2.4): 0x99, 0x9A or 0x9B, the length, the body. */
+void key_hash(const struct key *key, gcry_md_hd_t md);
+/* Upper-case hex of the fingerprint into OUT, NUL-terminated. */
+void key_fpr_hex(const struct key *key, char out[2 * KEY_FPR_MAX + 1]);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* literal: the literal data packet (RFC 9580 5.9). */
+#ifndef PGP_LITERAL_H
+#define PGP_LITERAL_H
+
+#include "stream/failure.h"
+#include "stream/stream.h"
+
+struct literal {
+    uint8_t format; /* 'b', 't', 'u', 'l' or '1' */
+    uint8_t name_n;
+    char name[256]; /* NUL added; never used as a path */
+    uint32_t date;  /* seconds since 1970 */
+};
+
+/* Reads the fields at the start of the body BODY (borrowed); what stays in BODY is the content. */
+MUST_CHECK gpg_error_t literal_read(struct failure *failure, struct source *body, struct literal *ret);
+
+/* A sink that writes a literal packet (format b, empty name, date 0) with partial lengths of PART octets (0: best) to
+ * BELOW. */
+MUST_CHECK gpg_error_t literal_sink_new(size_t part, struct sink *takes_below, struct sink **ret);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* message_write: an OpenPGP message made in one pass: literal, signed, compressed, encrypted, armored, as asked for.
+ *
+ *   bytes ▸ hash_tap ▸ literal ▸ [compress ×N] ▸ packet ▸ [aead ×M | mdc] ▸ framing ▸ (armor) ▸ below
+ */
+#ifndef PGP_MESSAGE_WRITE_H
+#define PGP_MESSAGE_WRITE_H
+
+#include "stream/run.h"
+#include "stream/stream.h"
+
+#include "aead.h"
+#include "session_key.h"
+#include "signature.h"
+
+enum protection { PROTECT_NONE, PROTECT_SEIPD_1, PROTECT_PACKET_20, PROTECT_SEIPD_2 };
+
+struct recipient {
+    const struct key *key;
+    bool hidden;
+};
+
+struct signer {
+    struct secret_key *secret_key; /* borrowed */
+    uint8_t digest;                /* enum digest_algo */
+};
+
+struct signature_made { /* for status lines */
+    const struct key *key;
+    uint8_t type, digest;
+    uint32_t created;
+};
+
+struct message_params {
+    enum protection protection;
+    uint8_t cipher; /* enum cipher_algo */
+    uint8_t aead;   /* PROTECT_PACKET_20, PROTECT_SEIPD_2 */
+    uint8_t chunk_octet;
+    const struct recipient *recipients;
+    size_t recipient_n;
+    const struct secret *const *passphrases;
+    size_t passphrase_n;
+    struct s2k s2k; /* for the passphrases (a fresh salt is drawn for each) */
+    const struct signer *signers;
+    size_t signer_n;
+    bool detached; /* only the signatures are written */
+    const struct notation *notations;
+    size_t notation_n;
+    uint8_t compress;   /* enum compress_algo */
+    int compress_level; /* -1: default */
+    bool armor;
+    const char *const *comments;           /* NULL-terminated, or NULL */
+    const struct session_key *session_key; /* NULL: a random one */
+    uint32_t now;                          /* time of the signatures */
+    unsigned jobs;                         /* 0: no threads at all; else workers for compression and AEAD */
+    void (*signed_one)(void *context, const struct signature_made *made);
+    /* The session key in use, told before the first byte (--show-session-key); may be NULL. */
+    void (*session_key_made)(void *context, const struct session_key *session_key);
+    void *context;
+};
+
+/* PARAMS and what it points to are borrowed until the sink is freed. RUN gives the failure slot and is needed for jobs
+ * > 0. Everything that can fail early (public-key encryption, passphrases) happens here, before the first byte is
+ * written below. */
+MUST_CHECK gpg_error_t message_sink_new(struct run *run, const struct message_params *params, struct sink *takes_below,
+                                        struct sink **ret);
+
+#endif
