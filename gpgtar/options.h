@@ -59,7 +59,7 @@ enum passphrase_kind {
     PASSPHRASE_COMMAND,
 };
 
-struct passphrase_source {
+struct passphrase_origin {
     enum passphrase_kind kind;
     int fd;     /* PASSPHRASE_FD */
     char *name; /* PASSPHRASE_FILE: path; PASSPHRASE_COMMAND: words for /bin/sh -c */
@@ -103,7 +103,7 @@ struct options {
     char *agent_program;             /* NULL: the default */
 
     /* Passphrases. */
-    struct passphrase_source passphrase; /* the last source named */
+    struct passphrase_origin passphrase; /* the last source named */
     unsigned passphrase_repeat;          /* how often a new one is asked again; default 1 */
     enum pinentry_mode pinentry_mode;
     char *override_session_key;  /* "ALGO:HEX"; NULL: none */

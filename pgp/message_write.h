@@ -15,12 +15,12 @@
 
 enum protection { PROTECT_NONE, PROTECT_SEIPD_1, PROTECT_PACKET_20, PROTECT_SEIPD_2 };
 
-struct recipient {
+struct message_recipient {
     const struct key *key;
     bool hidden;
 };
 
-struct signer {
+struct message_signer {
     struct secret_key *secret_key; /* borrowed */
     uint8_t digest;                /* enum digest_algo */
 };
@@ -36,12 +36,12 @@ struct message_params {
     uint8_t cipher; /* enum cipher_algo */
     uint8_t aead;   /* PROTECT_PACKET_20, PROTECT_SEIPD_2 */
     uint8_t chunk_octet;
-    const struct recipient *recipients;
+    const struct message_recipient *recipients;
     size_t recipient_n;
     const struct secret *const *passphrases;
     size_t passphrase_n;
     struct s2k s2k; /* for the passphrases (a fresh salt is drawn for each) */
-    const struct signer *signers;
+    const struct message_signer *signers;
     size_t signer_n;
     bool detached; /* only the signatures are written */
     const struct notation *notations;
