@@ -22,10 +22,10 @@ uint16_t cursor_u16(struct cursor *cursor);
 uint32_t cursor_u32(struct cursor *cursor);
 /* N borrowed bytes, NULL when flawed (N = 0 gives a pointer that is not NULL). */
 const uint8_t *cursor_bytes(struct cursor *cursor, size_t n);
-/* An MPI (RFC 9580 3.2): borrowed big-endian octets. Leading zero bits beyond the count are tolerated, as gpg does; at
- * most 16384 bits. */
+/* An MPI (RFC 9580 3.2): its octets as they stand, big-endian, borrowed; *RET_N = 0 where flawed. The first octet may
+ * have more or fewer bits set than the count says, and may be zero, as gpg tolerates it. At most 16384 bits. */
 const uint8_t *cursor_mpi(struct cursor *cursor, size_t *ret_n);
-/* A part of its own: the next N bytes. */
+/* A part of its own: the next N bytes. Where they are not there, both the part and CURSOR are flawed. */
 struct cursor cursor_part(struct cursor *cursor, size_t n);
 /* No flaw, and nothing is left over. */
 bool cursor_done(const struct cursor *cursor);

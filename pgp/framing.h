@@ -40,32 +40,35 @@ struct packet {
     uint8_t header_n;
 };
 
-/* Reads the next packet header from SOURCE (raw packets). *RET_END is true at the clean end of the input, and then
- * nothing else is written. GPG_ERR_INV_PACKET for a first octet without bit 7, for partial lengths where they are not
- * allowed (only data packets 8, 9, 11, 18, 20; first part at least 512 octets), GPG_ERR_TRUNCATED for an end inside the
- * header. */
+/* Reads the next packet header from SOURCE (raw packets). *RET_END tells the clean end of the input, and then *RET is
+ * not written. GPG_ERR_INV_PACKET: a first octet without bit 7, the reserved type 0, a length that is not definite
+ * where that is not allowed (it is for data packets only: 8, 9, 11, 18, 20), a first part of less than 512 octets.
+ * GPG_ERR_TRUNCATED: the end inside the header. */
 MUST_CHECK gpg_error_t packet_next(struct failure *failure, struct source *source, struct packet *ret, bool *ret_end);
 
 /* The body of PACKET as a source of its own over the raw source it stands in, which is borrowed and left right behind
- * the body when the body has been read to its end. The body ending early is GPG_ERR_TRUNCATED. finish of the body reads
- * to its end and does not finish the raw source. */
+ * the body when the body has been read to its end. It lends what the raw source lends, bounded. The body ending early
+ * is GPG_ERR_TRUNCATED; an indeterminate one ends where RAW does. finish reads to the end of the body and does not
+ * finish the raw source. skip skips in the raw source. */
 MUST_CHECK gpg_error_t packet_body_source(struct failure *failure, const struct packet *packet,
                                           struct source *borrows_raw, struct source **ret);
 
-/* The whole body of a definite packet of at most LIMIT octets (more: GPG_ERR_TOO_LARGE), in memory that the caller
- * frees (wipe it where it holds secrets). */
+/* The whole body of a packet of at most LIMIT octets (more: GPG_ERR_TOO_LARGE, before anything is allocated), in memory
+ * that the caller frees (wipe it where it holds secrets). GPG_ERR_INV_PACKET where the length is not definite. */
 MUST_CHECK gpg_error_t packet_body_read(struct failure *failure, const struct packet *packet, struct source *raw,
                                         size_t limit, uint8_t **ret_bytes, size_t *ret_n);
 
-/* Writes a header in new format with definite length. */
+/* Writes a header in new format with definite length (GPG_ERR_TOO_LARGE from 2^32 on). */
 MUST_CHECK gpg_error_t packet_header_write(struct sink *sink, unsigned type, uint64_t length);
 /* The same into OUT (at least 6 octets); the number of octets used. */
 size_t packet_header_put(uint8_t *out, unsigned type, uint32_t length);
 MUST_CHECK gpg_error_t packet_write(struct sink *sink, unsigned type, const void *body, size_t n);
 
-/* A sink for the body of a packet whose length is not known: partial lengths of PART octets (a power of two from 512 to
- * 2^30; 0: 64 KiB … the best measured). A body shorter than the first part gets a definite length. finish ends the body
- * and does NOT finish BELOW if BORROWS; else it finishes it. */
+/* A sink for the body of a packet whose length is not known: partial lengths of PART octets, a power of two from 512 to
+ * 2^30, else GPG_ERR_INV_ARG; 0: 64 KiB. A body shorter than one part gets a definite length. Where the parts end
+ * depends on PART only, not on the sizes of the writes. Writes of PART octets and more pass through without a copy.
+ * Memory: one part. BORROWS: finish and free leave BELOW alone; else they finish and free it, and it is taken, also on
+ * failure. */
 MUST_CHECK gpg_error_t packet_body_sink(unsigned type, size_t part, struct sink *below, bool borrows,
                                         struct sink **ret);
 
