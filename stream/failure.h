@@ -28,6 +28,9 @@ void failure_destroy(struct failure *failure);
  * prints escapes them. */
 gpg_error_t fail(struct failure *failure, gpg_error_t code, const char *format, ...) PRINTF_LIKE(3, 4);
 
+/* The same for the system error NUMBER (errno): returns its code; ": " and its English text end the sentence. */
+gpg_error_t fail_errno(struct failure *failure, int number, const char *format, ...) PRINTF_LIKE(3, 4);
+
 /* The code that stands (0: none). RET_SENTENCE may be NULL; else it takes a copy, "" if nothing has failed. */
 gpg_error_t failure_get(struct failure *failure, char ret_sentence[FAILURE_SENTENCE_MAX]);
 

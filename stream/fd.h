@@ -7,16 +7,19 @@
 #include "run.h"
 #include "stream.h"
 
-/* A source that reads FD in blocks of BLOCK bytes (0: 256 KiB). NAME is for sentences (copied). CLOSES: free closes FD.
- * skip seeks where FD can. finish reads on to the end of the file. RUN may be NULL: then waits cannot be cancelled. */
+/* A source that reads FD in blocks of BLOCK bytes (0: 256 KiB). NAME is for sentences (copied). CLOSES: free closes FD,
+ * and so does a failure here. skip seeks in regular files. finish reads on to the end, so that who writes to a pipe is
+ * not killed; not in regular files, where nobody would notice. RUN may be NULL: then waits cannot be cancelled. */
 MUST_CHECK gpg_error_t fd_source_new(struct run *run, int fd, const char *name, bool closes, size_t block,
                                      struct source **ret);
 
 /* A sink that writes to FD. finish flushes nothing (that is outfile's work) and with CLOSES closes FD, reporting the
- * error of close. A closed pipe is GPG_ERR_EPIPE; the program ignores SIGPIPE. */
+ * error of close; free closes without, and so does a failure here. A closed pipe is GPG_ERR_EPIPE; the program ignores
+ * SIGPIPE. NAME and RUN as above. */
 MUST_CHECK gpg_error_t fd_sink_new(struct run *run, int fd, const char *name, bool closes, struct sink **ret);
 
-/* Reads until N bytes or the end: for small files. Waits where FD is non-blocking. */
+/* Reads until N bytes or the end: for small files. Waits where FD is non-blocking. No sentence: the caller knows the
+ * name. */
 MUST_CHECK gpg_error_t fd_read_full(int fd, void *to, size_t n, size_t *ret_got);
 MUST_CHECK gpg_error_t fd_write_full(int fd, const void *bytes, size_t n);
 

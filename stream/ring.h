@@ -13,8 +13,8 @@
 struct block {
     uint64_t index;    /* 0, 1, … in stream order */
     const uint8_t *in; /* N_IN bytes */
-    size_t n_in;       /* block_size for all but the last; 0 only in a last block of an empty stream (index 0) or when
-                          last_may_be_empty is set */
+    size_t n_in;       /* block_size for all but the last, which has more than HOLD and up to block_size + hold, or less
+                          where the whole stream is shorter; 0 only where it is empty (index 0) */
     bool last;         /* no block follows */
     uint8_t *out;      /* room for out_size bytes; where the job is in place or has no work, the same bytes as IN */
     size_t n_out;      /* the work sets it */

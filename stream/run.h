@@ -2,7 +2,8 @@
 /* run: the threads of one operation, its first failure, its cancel and its wake pipe.
  *
  * The only place that makes threads. When a thread of the run fails, every ring of the run is cancelled, so that every
- * blocked call returns GPG_ERR_CANCELED, and descriptors that wait are woken by the pipe. */
+ * blocked call returns GPG_ERR_CANCELED, and descriptors that wait are woken by the pipe. The code and the sentence of
+ * what went wrong are in run_cancelled and run_failure. */
 #ifndef STREAM_RUN_H
 #define STREAM_RUN_H
 
@@ -18,7 +19,7 @@ struct run *run_new(void);
 /* All threads must have been joined. Takes NULL. */
 void run_free(struct run *run);
 
-/* Where the filters of this run note their failures; borrowed. */
+/* Where the filters of this run note their failures; borrowed. RUN may be NULL: NULL, which fail() accepts. */
 struct failure *run_failure(struct run *run);
 
 /* Starts a thread named NAME (at most 15 bytes) that runs BODY(ARG). A result other than 0 ends the run as run_cancel
@@ -31,17 +32,27 @@ gpg_error_t run_join(struct run *run, struct run_thread *thread);
 /* Cancels the run with CODE (first one stands): all registered cancel hooks are called, the wake pipe becomes readable.
  */
 void run_cancel(struct run *run, gpg_error_t code);
-/* The code given to the first run_cancel, 0 if there was none. */
+/* Cancels what THREAD waits for, and nothing else: in that thread, and only there, run_cancelled gives GPG_ERR_CANCELED
+ * from now on. For who gives up a stage of its own and must join its threads. The thread's result no longer ends the
+ * run. */
+void run_thread_cancel(struct run *run, struct run_thread *thread);
+/* The code given to the first run_cancel or run_interrupt, 0 if there was none. Cheap; from any thread. RUN may be NULL
+ * (0). */
 gpg_error_t run_cancelled(struct run *run);
 
-/* The reading end of the wake pipe: readable from the first cancel on. */
+/* Waits until FD is ready for EVENTS of poll (or has failed or was hung up). GPG_ERR_CANCELED: the run, or the calling
+ * thread, was cancelled before or meanwhile. RUN may be NULL: then only FD ends the wait. */
+MUST_CHECK gpg_error_t run_wait(struct run *run, int fd, short events);
+
+/* The reading end of the wake pipe: readable from the first cancel of the run on. Never read from it. */
 int run_wake_fd(struct run *run);
-/* For a signal handler: async-signal-safe; makes the wake pipe readable. Whoever polls finds run_cancelled, so the
- * handler sets CODE first. */
+/* For a signal handler: async-signal-safe; sets the code as run_cancel does and makes the wake pipe readable. The hooks
+ * are called by the thread that notices first. */
 void run_interrupt(struct run *run, gpg_error_t code);
 
-/* A hook called (at most once, from any thread) on cancel; at once if the run is cancelled already. HOOK must only set
- * a flag and signal. Remove before what it points to goes away. */
+/* A hook called (perhaps more than once, from any thread) on cancel, at once if the run is cancelled already. It only
+ * makes waiters look at run_cancelled again: lock, broadcast, unlock. So its lock is never held while one of the
+ * functions here is called, run_cancelled apart. Remove before what it points to goes away. */
 struct run_hook {
     void (*cancel)(struct run_hook *hook);
     struct run_hook *next;

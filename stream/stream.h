@@ -30,6 +30,9 @@ struct source_ops {
     gpg_error_t (*peek)(struct source *source, const void **ret_bytes, size_t *ret_n);
     /* Drops N bytes of those lent by the last peek. */
     void (*consume)(struct source *source, size_t n);
+    /* Optional: as read(2), 1 … N bytes straight into TO, *RET_GOT = 0 only at the end. For who would otherwise copy
+     * what peek lends. */
+    gpg_error_t (*read)(struct source *source, void *to, size_t n, size_t *ret_got);
     /* Optional: drops exactly N bytes, perhaps by seeking; the end before that is an error. */
     gpg_error_t (*skip)(struct source *source, uint64_t n);
     /* Reads to the very end, checks all there is to check, finishes the source below, and returns the verdict. */
@@ -56,14 +59,18 @@ void source_init(struct source *source, const struct source_ops *ops);
 
 /* N = 0 does nothing. After finish: GPG_ERR_INV_STATE. */
 MUST_CHECK gpg_error_t sink_write(struct sink *sink, const void *bytes, size_t n);
+/* A second call does nothing and returns what the first did. */
 MUST_CHECK gpg_error_t sink_finish(struct sink *sink);
 void sink_free(struct sink *sink);
 
-/* An error stays an error, but bytes lent before it were good as far as the format can tell at that point. */
+/* An error stays an error, but bytes lent before it were good as far as the format can tell at that point. After
+ * finish: GPG_ERR_INV_STATE. */
 MUST_CHECK gpg_error_t source_peek(struct source *source, const void **ret_bytes, size_t *ret_n);
 void source_consume(struct source *source, size_t n);
-/* Reads and drops where the implementation has no skip of its own. GPG_ERR_TRUNCATED if the end comes first. */
+/* Reads and drops where the implementation has no skip of its own (and only then leaves `skipped` as it was).
+ * GPG_ERR_TRUNCATED if the end comes first. */
 MUST_CHECK gpg_error_t source_skip(struct source *source, uint64_t n);
+/* A second call does nothing and returns what the first did. */
 MUST_CHECK gpg_error_t source_finish(struct source *source);
 void source_free(struct source *source);
 
