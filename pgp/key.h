@@ -26,26 +26,37 @@ struct parts {
     struct part part[KEY_PARTS_MAX];
 };
 void parts_clear(struct parts *parts);
+/* Appends a copy of N octets, after LEFT_PAD zeros. */
+MUST_CHECK gpg_error_t parts_add(struct parts *parts, const void *bytes, size_t n, size_t left_pad);
+/* Appends an MPI read from CURSOR: leading zeros are dropped. A flaw is left to the cursor. */
+struct cursor;
+MUST_CHECK gpg_error_t parts_add_mpi(struct parts *parts, struct cursor *cursor);
+/* Bits of a number: 0 for none. */
+unsigned part_bits(const struct part *part);
 
-/* Curves by their OID (RFC 9580 9.2). */
+/* Curves by their OID (RFC 9580 9.2; LibrePGP's and RFC 8410's short OIDs as well). */
+enum curve_kind { CURVE_WEIERSTRASS, CURVE_EDWARDS, CURVE_MONTGOMERY };
 struct curve {
-    const char
-        *name; /* libgcrypt's: "NIST P-256", "Ed25519", "Curve25519", "brainpoolP256r1", "secp256k1", "Ed448", "X448" */
-    const uint8_t *oid;
+    const char *name; /* libgcrypt's: "NIST P-256", "brainpoolP256r1", "secp256k1", "Ed25519", "Curve25519", "Ed448"… */
+    enum curve_kind kind;
     uint8_t oid_n;
+    uint8_t octets; /* of a coordinate (Weierstrass) or of a native point and secret */
     uint16_t bits;
+    uint8_t oid[11];
 };
 const struct curve *curve_by_oid(const uint8_t *oid, size_t n);
 
 struct key {
-    uint8_t version; /* 4, 5 (LibrePGP) or 6; 2 and 3 are recognised and not supported */
+    uint8_t version; /* 4, 5 (LibrePGP) or 6 */
     uint8_t algo;    /* enum pubkey_algo, perhaps unknown: then parts is empty and the key cannot be used */
     bool subkey;
     uint32_t created;               /* seconds since 1970 */
-    const struct curve *curve;      /* ECDH, ECDSA, EdDSA; NULL where unknown or none */
+    const struct curve *curve;      /* elliptic keys, ids 25 … 28 too; NULL where unknown or none */
     uint8_t kdf_digest, kdf_cipher; /* ECDH */
-    struct parts parts;             /* public parts in packet order: RSA n e; DSA p q g y; Elgamal p g y; ECC point */
-    unsigned bits;                  /* size for words: RSA modulus, curve size… */
+    /* Public parts in packet order: RSA n e; DSA p q g y; Elgamal p g y; ECC the point: 0x04 x y on Weierstrass curves,
+     * else native and without the 0x40 of version 4 keys. Empty for unknown algorithms and curves. */
+    struct parts parts;
+    unsigned bits; /* size for words: RSA and discrete-log modulus, size of the curve; 0 unknown */
     uint8_t fpr[KEY_FPR_MAX];
     uint8_t fpr_n; /* 20 or 32 */
     uint8_t keyid[8];
@@ -57,7 +68,9 @@ struct key {
 };
 
 /* Parses the public part of a packet 5, 6, 7 or 14; *RET_PUBLIC_N is the number of octets used (secret packets go on
- * from there). Unknown algorithms and curves give a key that key_usable() refuses. */
+ * from there; octets left over in a public packet are refused). Unknown algorithms and curves give a key that
+ * key_usable() refuses. GPG_ERR_INV_PACKET; GPG_ERR_NOT_SUPPORTED for versions 2 and 3, and for a version 4 secret key
+ * of an unknown algorithm, whose public part has no known end; GPG_ERR_UNKNOWN_VERSION for other versions. */
 MUST_CHECK gpg_error_t key_parse(struct failure *failure, unsigned packet_type, const uint8_t *body, size_t n,
                                  struct key **ret, size_t *ret_public_n);
 struct key *key_ref(struct key *key);
@@ -67,7 +80,7 @@ bool key_can_sign_algo(const struct key *key);
 bool key_can_encrypt_algo(const struct key *key);
 /* 0, or GPG_ERR_NOT_SUPPORTED with a sentence that names the algorithm or curve. */
 MUST_CHECK gpg_error_t key_usable(struct failure *failure, const struct key *key);
-/* libgcrypt's (public-key …). */
+/* libgcrypt's (public-key …), as gpg and gpg-agent build it. Only for keys that key_usable() accepts. */
 MUST_CHECK gpg_error_t key_sexp(const struct key *key, gcry_sexp_t *ret);
 /* Feeds what a signature over this key hashes (RFC 9580 5.2.4): 0x99, 0x9A or 0x9B, the length, the body. */
 void key_hash(const struct key *key, gcry_md_hd_t md);
