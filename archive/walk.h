@@ -6,7 +6,7 @@
  * without following links below the names given (in a name given by the user, links in its leading folders are
  * followed, the last component is not). A folder that was replaced meanwhile is noticed, not entered.
  *
- * Memory: the sorted names of the folders on the path being walked (one arena each, 8 + length + 2 bytes a name).
+ * Memory: the sorted names of the folders on the path being walked (one arena each, length + 5 bytes a name).
  * Descriptors: at most WALK_OPEN_MAX folders stay open however deep the tree is; upper ones are reopened with `..` and
  * checked by device and inode. */
 #ifndef ARCHIVE_WALK_H
@@ -47,11 +47,11 @@ struct walk_params {
 struct walk_entry {
     const char *path;   /* as the user would name it; for messages */
     const char *member; /* the name in the archive: relative, no `..`, no trailing slash; "." for a bare folder */
-    int folder_fd;      /* with AT name LEAF: how to reach it */
-    const char *leaf;
-    int follow;       /* 0 or AT_SYMLINK_FOLLOW semantics: 1 where a link was dereferenced */
-    struct stat stat; /* from fstatat */
-    int fd;           /* of a folder that the walk has opened (borrowed), else -1 */
+    int folder_fd;      /* borrowed; with LEAF the way to the file: openat(folder_fd, leaf, …) */
+    const char *leaf;   /* a component, or for a name given the path from the base folder */
+    bool follow;        /* LEAF is a symlink, and STAT is that of what it names (dereference) */
+    struct stat stat;   /* of the open folder where fd >= 0, else from fstatat */
+    int fd;             /* of a folder that the walk has opened (borrowed), else -1 */
 };
 
 struct walk_counts {
