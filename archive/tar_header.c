@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tar_header.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXTENDED_MAX (1024u * 1024 * 1024)
+/* The largest time in eleven octal digits: the year 2242. */
+#define OCTAL_TIME_MAX 077777777777
+
+/* POSIX 1003.1, pax, "ustar Interchange Format". */
+struct ustar {
+    char name[100];
+    char mode[8];
+    char uid[8];
+    char gid[8];
+    char size[12];
+    char mtime[12];
+    char checksum[8];
+    char type;
+    char link[100];
+    char magic[6];
+    char version[2];
+    char uname[32];
+    char gname[32];
+    char dev_major[8];
+    char dev_minor[8];
+    char prefix[155];
+    char rest[12];
+};
+_Static_assert(sizeof(struct ustar) == TAR_BLOCK, "a header is one block");
+
+void tar_buffer_free(struct tar_buffer *buffer)
+{
+    free(buffer->bytes);
+    *buffer = (struct tar_buffer){0};
+}
+
+/* Room for N more bytes, cleared and counted; NULL: out of core. */
+static uint8_t *extend(struct tar_buffer *buffer, size_t n)
+{
+    if (n > SIZE_MAX / 2 - buffer->n)
+        return NULL;
+    if (buffer->n + n > buffer->capacity) {
+        size_t capacity = 2 * (buffer->n + n);
+        uint8_t *grown = realloc(buffer->bytes, capacity);
+        if (!grown)
+            return NULL;
+        buffer->bytes = grown;
+        buffer->capacity = capacity;
+    }
+    uint8_t *room = buffer->bytes + buffer->n;
+    memset(room, 0, n);
+    buffer->n += n;
+    return room;
+}
+
+gpg_error_t tar_buffer_add(struct tar_buffer *buffer, const void *bytes, size_t n)
+{
+    if (!n)
+        return 0;
+    uint8_t *room = extend(buffer, n);
+    if (!room)
+        return gpg_error(GPG_ERR_ENOMEM);
+    memcpy(room, bytes, n);
+    return 0;
+}
+
+static size_t decimal_digits(size_t n)
+{
+    size_t digits = 1;
+    while (n /= 10)
+        digits++;
+    return digits;
+}
+
+gpg_error_t tar_pax_add(struct tar_buffer *records, const char *key, const void *value, size_t n)
+{
+    /* The length counts its own digits, which may take it over the next power of ten. */
+    size_t rest = strlen(key) + n + 3, total = rest + decimal_digits(rest);
+    total = rest + decimal_digits(total);
+    if (n > EXTENDED_MAX || records->n > EXTENDED_MAX - total)
+        return gpg_error(GPG_ERR_TOO_LARGE);
+    char number[24];
+    int n_number = snprintf(number, sizeof number, "%zu ", total);
+    uint8_t *room = extend(records, total);
+    if (!room)
+        return gpg_error(GPG_ERR_ENOMEM);
+    memcpy(room, number, (size_t)n_number);
+    room += n_number;
+    memcpy(room, key, strlen(key));
+    room += strlen(key);
+    *room++ = '=';
+    if (n)
+        memcpy(room, value, n);
+    room[n] = '\n';
+    return 0;
+}
+
+static gpg_error_t add_text(struct tar_buffer *records, const char *key, const char *value)
+{
+    return tar_pax_add(records, key, value, strlen(value));
+}
+
+static gpg_error_t add_number(struct tar_buffer *records, const char *key, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    return add_text(records, key, text);
+}
+
+static gpg_error_t add_time(struct tar_buffer *records, const char *key, const struct timespec *time)
+{
+    /* A time before 1970 has a positive part of a second: -1 s + 0.25 s is -0.75. */
+    bool negative = time->tv_sec < 0;
+    uint64_t seconds = negative ? 0 - (uint64_t)time->tv_sec : (uint64_t)time->tv_sec;
+    unsigned nanoseconds = (unsigned)time->tv_nsec;
+    if (negative && nanoseconds) {
+        seconds--;
+        nanoseconds = 1000000000 - nanoseconds;
+    }
+    char text[48];
+    int n = snprintf(text, sizeof text, "%s%" PRIu64, negative ? "-" : "", seconds);
+    if (nanoseconds) {
+        n += snprintf(text + n, sizeof text - (size_t)n, ".%09u", nanoseconds);
+        while (text[n - 1] == '0')
+            text[--n] = 0;
+    }
+    return add_text(records, key, text);
+}
+
+static bool fits_octal(size_t width, uint64_t value)
+{
+    return value >> (3 * (width - 1)) == 0;
+}
+
+/* Octal digits and a NUL where VALUE fits, else base-256 as GNU tar, star and GnuPG's gpgtar write it. */
+static void put_number(char *field, size_t width, uint64_t value)
+{
+    if (fits_octal(width, value)) {
+        field[width - 1] = 0;
+        for (size_t i = width - 1; i--; value >>= 3)
+            field[i] = (char)('0' + (value & 7));
+        return;
+    }
+    for (size_t i = width; i--; value >>= 8)
+        field[i] = (char)(uint8_t)value;
+    field[0] = (char)((uint8_t)field[0] | 0x80);
+}
+
+static void put_text(char *field, size_t width, const char *text, size_t n)
+{
+    memcpy(field, text, n < width ? n : width);
+}
+
+/* The place of the slash that divides NAME into prefix and name; 0: it fits without one; -1: it does not fit. */
+static long split(const char *name, size_t n)
+{
+    if (n <= sizeof(((struct ustar *)0)->name))
+        return 0;
+    for (size_t at = n - 1; at-- > 1;) {
+        if (n - at - 1 > sizeof(((struct ustar *)0)->name))
+            break;
+        if (name[at] == '/' && at <= sizeof(((struct ustar *)0)->prefix))
+            return (long)at;
+    }
+    return -1;
+}
+
+static void put_name(struct ustar *header, const char *name)
+{
+    size_t n = strlen(name);
+    long at = split(name, n);
+    if (at > 0) {
+        put_text(header->prefix, sizeof header->prefix, name, (size_t)at);
+        name += at + 1;
+        n -= (size_t)at + 1;
+    }
+    put_text(header->name, sizeof header->name, name, n);
+}
+
+static uint64_t header_time(const struct timespec *time)
+{
+    if (time->tv_sec < 0)
+        return 0;
+    return time->tv_sec > OCTAL_TIME_MAX ? OCTAL_TIME_MAX : (uint64_t)time->tv_sec;
+}
+
+static void seal(struct ustar *header)
+{
+    memcpy(header->magic, "ustar", 6);
+    memcpy(header->version, "00", 2);
+    memset(header->checksum, ' ', sizeof header->checksum);
+    unsigned sum = 0;
+    const uint8_t *bytes = (const void *)header;
+    for (size_t i = 0; i < TAR_BLOCK; i++)
+        sum += bytes[i];
+    /* Six digits, NUL, blank: the form of the field in every historical tar. */
+    put_number(header->checksum, sizeof header->checksum - 1, sum);
+}
+
+/* The name a program shows that does not know what it reads: FOLDER/WORD/LEAF of NAME. The caller frees. */
+static char *marked_name(const char *name, const char *word)
+{
+    const char *slash = strrchr(name, '/');
+    size_t n_folder = slash ? (size_t)(slash - name) + 1 : 0;
+    size_t n = strlen(name) + strlen(word) + 2;
+    char *marked = malloc(n);
+    if (marked)
+        snprintf(marked, n, "%.*s%s/%s", (int)n_folder, name, word, name + n_folder);
+    return marked;
+}
+
+static gpg_error_t add_sparse(struct tar_buffer *records, const struct tar_member *member)
+{
+    gpg_error_t err = add_text(records, "GNU.sparse.major", "1");
+    if (!err)
+        err = add_text(records, "GNU.sparse.minor", "0");
+    if (!err)
+        err = add_text(records, "GNU.sparse.name", member->name);
+    if (!err)
+        err = add_number(records, "GNU.sparse.realsize", member->real_size);
+    return err;
+}
+
+/* The records that MEMBER needs because its header (with NAME) cannot say it. */
+static gpg_error_t add_needed(struct tar_buffer *records, const struct tar_member *member, const char *name)
+{
+    const struct ustar *fields = NULL;
+    gpg_error_t err = 0;
+    if (split(name, strlen(name)) < 0)
+        err = add_text(records, "path", name);
+    if (!err && member->link && strlen(member->link) > sizeof fields->link)
+        err = add_text(records, "linkpath", member->link);
+    if (!err && !fits_octal(sizeof fields->size, member->size))
+        err = add_number(records, "size", member->size);
+    if (!err && !fits_octal(sizeof fields->uid, member->uid))
+        err = add_number(records, "uid", member->uid);
+    if (!err && !fits_octal(sizeof fields->gid, member->gid))
+        err = add_number(records, "gid", member->gid);
+    if (!err && member->uname && strlen(member->uname) >= sizeof fields->uname)
+        err = add_text(records, "uname", member->uname);
+    if (!err && member->gname && strlen(member->gname) >= sizeof fields->gname)
+        err = add_text(records, "gname", member->gname);
+    if (!err && (member->mtime.tv_nsec || header_time(&member->mtime) != (uint64_t)member->mtime.tv_sec))
+        err = add_time(records, "mtime", &member->mtime);
+    if (!err && member->sparse)
+        err = add_sparse(records, member);
+    return err;
+}
+
+static gpg_error_t add_extended(struct tar_buffer *buffer, const struct tar_member *member, struct tar_buffer *records)
+{
+    struct ustar header = {.type = 'x'};
+    const char *slash = strrchr(member->name, '/'), *leaf = slash ? slash + 1 : member->name;
+    int n = snprintf(header.name, sizeof header.name, "PaxHeaders/%s", leaf);
+    if (n >= (int)sizeof header.name)
+        header.name[sizeof header.name - 1] = leaf[sizeof header.name - 1 - strlen("PaxHeaders/")];
+    put_number(header.mode, sizeof header.mode, 0644);
+    put_number(header.uid, sizeof header.uid, 0);
+    put_number(header.gid, sizeof header.gid, 0);
+    put_number(header.size, sizeof header.size, records->n);
+    put_number(header.mtime, sizeof header.mtime, header_time(&member->mtime));
+    put_number(header.dev_major, sizeof header.dev_major, 0);
+    put_number(header.dev_minor, sizeof header.dev_minor, 0);
+    seal(&header);
+    gpg_error_t err = tar_buffer_add(buffer, &header, sizeof header);
+    if (!err)
+        err = tar_buffer_add(buffer, records->bytes, records->n);
+    if (!err && !extend(buffer, tar_padding(records->n)))
+        err = gpg_error(GPG_ERR_ENOMEM);
+    return err;
+}
+
+static gpg_error_t add_header(struct tar_buffer *buffer, const struct tar_member *member, const char *name)
+{
+    struct ustar header = {.type = member->type};
+    put_name(&header, name);
+    put_number(header.mode, sizeof header.mode, member->mode);
+    put_number(header.uid, sizeof header.uid, member->uid);
+    put_number(header.gid, sizeof header.gid, member->gid);
+    put_number(header.size, sizeof header.size, member->size);
+    put_number(header.mtime, sizeof header.mtime, header_time(&member->mtime));
+    if (member->link)
+        put_text(header.link, sizeof header.link, member->link, strlen(member->link));
+    if (member->uname)
+        put_text(header.uname, sizeof header.uname - 1, member->uname, strlen(member->uname));
+    if (member->gname)
+        put_text(header.gname, sizeof header.gname - 1, member->gname, strlen(member->gname));
+    put_number(header.dev_major, sizeof header.dev_major, member->dev_major);
+    put_number(header.dev_minor, sizeof header.dev_minor, member->dev_minor);
+    seal(&header);
+    return tar_buffer_add(buffer, &header, sizeof header);
+}
+
+gpg_error_t tar_header_add(struct tar_buffer *buffer, const struct tar_member *member, const struct tar_buffer *records)
+{
+    struct tar_buffer all = {0};
+    gpg_error_t err = 0;
+    char *shown = NULL;
+    const char *name = member->name;
+    if (member->sparse)
+        name = shown = marked_name(member->name, "GNUSparseFile.0");
+    else if (member->type == '5' && asprintf(&shown, "%s/", member->name) >= 0)
+        name = shown;
+    if (!shown && (member->sparse || member->type == '5'))
+        return gpg_error(GPG_ERR_ENOMEM);
+    err = add_needed(&all, member, name);
+    if (!err && records)
+        err = tar_buffer_add(&all, records->bytes, records->n);
+    if (!err && all.n > EXTENDED_MAX)
+        err = gpg_error(GPG_ERR_TOO_LARGE);
+    if (!err && all.n)
+        err = add_extended(buffer, member, &all);
+    if (!err)
+        err = add_header(buffer, member, name);
+    tar_buffer_free(&all);
+    free(shown);
+    return err;
+}
