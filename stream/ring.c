@@ -413,9 +413,12 @@ static gpg_error_t sink_pump(void *arg)
         error = write_block(stage, &end);
     if (!error)
         error = sink_finish(stage->below);
-    /* Our own error is set first, so that write returns it rather than GPG_ERR_CANCELED. */
-    if (error && ring_stop(stage->ring, error))
-        run_cancel(stage->ring->run, error);
+    if (!error)
+        return 0;
+    /* Our own error is set before the run's, so that write returns it rather than GPG_ERR_CANCELED. */
+    if (!ring_stop(stage->ring, error))
+        return 0; /* the stage is being freed: nobody's failure */
+    run_cancel(stage->ring->run, error);
     return error;
 }
 
