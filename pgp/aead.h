@@ -27,20 +27,39 @@ struct aead_params {
     uint8_t salt[AEAD_SALT_SIZE]; /* SEIPD 2 */
 };
 
-/* Reads version, algorithms and IV or salt at the start of the body (borrowed) of a packet 20 or 18 whose version octet
- * has been consumed already. GPG_ERR_NOT_SUPPORTED names what is not. */
+/* Octets of a body's start at most: version, cipher, AEAD, chunk octet and the salt. */
+#define AEAD_HEADER_MAX (4 + AEAD_SALT_SIZE)
+
+/* A block of the ring is as many whole chunks as fit into this, or one chunk where that is larger. */
+#define AEAD_BLOCK_SIZE (256 * 1024)
+
+/* Reads algorithms and IV or salt at the start of the body (borrowed) of a packet 20 or 18 whose version octet (1 or 2)
+ * has been consumed already. GPG_ERR_NOT_SUPPORTED names what is not, a chunk size of more than 4 MiB among it. */
 MUST_CHECK gpg_error_t aead_read_header(struct failure *failure, enum aead_kind kind, struct source *body,
                                         struct aead_params *ret);
-/* The body's start including the version octet, into OUT (at most 36 octets); the number of octets. */
-size_t aead_put_header(const struct aead_params *params, uint8_t out[40]);
+/* The body's start including the version octet, into OUT; the number of octets. */
+size_t aead_put_header(const struct aead_params *params, uint8_t out[AEAD_HEADER_MAX]);
+/* Draws a fresh IV or salt. */
+void aead_params_fresh(struct aead_params *params);
 
 /* KEY: the session key (copied into cipher handles). The key size must match the cipher: GPG_ERR_INV_KEYLEN. BELOW gets
- * the body after the header: chunks with their tags, and the last tag. */
+ * the body after the header: chunks with their tags, and the last tag. Nothing written: the last tag alone. */
 MUST_CHECK gpg_error_t aead_sink_new(struct run *run, const struct aead_params *params, const struct secret *key,
                                      unsigned workers, struct sink *takes_below, struct sink **ret);
-/* The reverse: BODY (borrowed, behind its header) to plaintext. GPG_ERR_CHECKSUM for a wrong tag, GPG_ERR_TRUNCATED
- * where the last one is missing; no sentence that tells a wrong session key from damaged data (the caller words it). */
+/* The reverse: BODY (borrowed, behind its header) to plaintext. GPG_ERR_CHECKSUM for a wrong tag, which is also what a
+ * missing chunk or last tag comes to, GPG_ERR_TRUNCATED where there is not even room for the last tag; no sentence: the
+ * caller words it, so that a wrong session key and damaged data read the same. */
 MUST_CHECK gpg_error_t aead_source_new(struct run *run, const struct aead_params *params, const struct secret *key,
                                        unsigned workers, struct source *borrows_body, struct source **ret);
+
+/* One piece of its own, for encrypted session keys and secret keys: TEXT (N bytes) is encrypted, or decrypted, in
+ * place. NONCE has the AEAD's nonce size. The lengths of CIPHER's and KEY's key must match (GPG_ERR_INV_KEYLEN).
+ * aead_open: GPG_ERR_CHECKSUM, and TEXT is wiped, where TAG is wrong. */
+MUST_CHECK gpg_error_t aead_seal(enum cipher_algo cipher, enum aead_algo aead, const struct secret *key,
+                                 const uint8_t *nonce, const void *ad, size_t ad_n, void *text, size_t n,
+                                 uint8_t tag[AEAD_TAG_SIZE]);
+MUST_CHECK gpg_error_t aead_open(enum cipher_algo cipher, enum aead_algo aead, const struct secret *key,
+                                 const uint8_t *nonce, const void *ad, size_t ad_n, void *text, size_t n,
+                                 const uint8_t tag[AEAD_TAG_SIZE]);
 
 #endif

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "aead.h"
+
+#include "hkdf.h"
+
+#include "stream/ring.h"
+
+#include <gcrypt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INDEX_SIZE 8
+/* 0xD4 or 0xD2, version, cipher, AEAD, chunk octet; and for packet 20 the index, and in the last one the length. */
+#define AD_FIXED 5
+#define AD_MAX   (AD_FIXED + INDEX_SIZE + 8)
+
+/* What both directions keep: borrowed by the block job, so it outlives the inner stage. */
+struct codec {
+    struct aead_params params;
+    size_t nonce_size;
+    size_t chunk;                /* octets of plaintext in every chunk but the last */
+    size_t per_block;            /* chunks in a block */
+    uint8_t prefix[AEAD_IV_MAX]; /* packet 20: the IV; SEIPD 2: the derived start of the nonces */
+    gcry_cipher_hd_t *cipher;    /* one for each worker */
+    unsigned ciphers;
+};
+
+struct aead_sink {
+    struct sink sink;
+    struct codec codec;
+    struct block_job job;
+    struct sink *stage;
+};
+
+struct aead_source {
+    struct source source;
+    struct codec codec;
+    struct block_job job;
+    struct source *stage;
+};
+
+static uint64_t chunk_size(uint8_t chunk_octet)
+{
+    return UINT64_C(1) << (chunk_octet + 6);
+}
+
+static gpg_error_t cipher_open(enum cipher_algo cipher, enum aead_algo aead, const struct secret *key,
+                               gcry_cipher_hd_t *ret)
+{
+    const struct cipher_info *cipher_info = algo_cipher(cipher);
+    const struct aead_info *aead_info = algo_aead(aead);
+    if (!cipher_info || !aead_info || cipher_info->block_size != 16)
+        return gpg_error(GPG_ERR_NOT_SUPPORTED);
+    if (key->n != cipher_info->key_size)
+        return gpg_error(GPG_ERR_INV_KEYLEN);
+    gcry_cipher_hd_t handle;
+    gpg_error_t err = gcry_cipher_open(&handle, cipher_info->gcry, aead_info->gcry_mode, GCRY_CIPHER_SECURE);
+    if (err)
+        return err;
+    err = gcry_cipher_setkey(handle, key->bytes, key->n);
+    if (err) {
+        gcry_cipher_close(handle);
+        return err;
+    }
+    *ret = handle;
+    return 0;
+}
+
+static gpg_error_t piece_start(gcry_cipher_hd_t cipher, const uint8_t *nonce, size_t nonce_n, const void *ad,
+                               size_t ad_n)
+{
+    gpg_error_t err = gcry_cipher_setiv(cipher, nonce, nonce_n);
+    if (!err && ad_n)
+        err = gcry_cipher_authenticate(cipher, ad, ad_n);
+    if (!err)
+        err = gcry_cipher_final(cipher);
+    return err;
+}
+
+/* TO may be FROM; N may be 0. */
+static gpg_error_t piece_seal(gcry_cipher_hd_t cipher, void *to, const void *from, size_t n, uint8_t *tag)
+{
+    gpg_error_t err = gcry_cipher_encrypt(cipher, to, n, to == from ? NULL : from, to == from ? 0 : n);
+    return err ? err : gcry_cipher_gettag(cipher, tag, AEAD_TAG_SIZE);
+}
+
+static gpg_error_t piece_open(gcry_cipher_hd_t cipher, void *text, size_t n, const uint8_t *tag)
+{
+    gpg_error_t err = gcry_cipher_decrypt(cipher, text, n, NULL, 0);
+    return err ? err : gcry_cipher_checktag(cipher, tag, AEAD_TAG_SIZE);
+}
+
+gpg_error_t aead_seal(enum cipher_algo cipher, enum aead_algo aead, const struct secret *key, const uint8_t *nonce,
+                      const void *ad, size_t ad_n, void *text, size_t n, uint8_t tag[AEAD_TAG_SIZE])
+{
+    gcry_cipher_hd_t handle;
+    gpg_error_t err = cipher_open(cipher, aead, key, &handle);
+    if (err)
+        return err;
+    err = piece_start(handle, nonce, algo_aead(aead)->nonce_size, ad, ad_n);
+    if (!err)
+        err = piece_seal(handle, text, text, n, tag);
+    gcry_cipher_close(handle);
+    return err;
+}
+
+gpg_error_t aead_open(enum cipher_algo cipher, enum aead_algo aead, const struct secret *key, const uint8_t *nonce,
+                      const void *ad, size_t ad_n, void *text, size_t n, const uint8_t tag[AEAD_TAG_SIZE])
+{
+    gcry_cipher_hd_t handle;
+    gpg_error_t err = cipher_open(cipher, aead, key, &handle);
+    if (err)
+        return err;
+    err = piece_start(handle, nonce, algo_aead(aead)->nonce_size, ad, ad_n);
+    if (!err)
+        err = piece_open(handle, text, n, tag);
+    if (err)
+        bytes_wipe(text, n);
+    gcry_cipher_close(handle);
+    return err;
+}
+
+static uint8_t version_of(enum aead_kind kind)
+{
+    return kind == AEAD_PACKET_20 ? 1 : 2;
+}
+
+static gpg_error_t check_params(struct failure *failure, const struct aead_params *params)
+{
+    const struct cipher_info *cipher = algo_cipher(params->cipher);
+    if (!cipher || cipher->block_size != 16)
+        return fail(failure, gpg_error(GPG_ERR_NOT_SUPPORTED),
+                    "the message is encrypted with cipher algorithm %u, which is not supported here", params->cipher);
+    if (!algo_aead(params->aead))
+        return fail(failure, gpg_error(GPG_ERR_NOT_SUPPORTED),
+                    "the message is encrypted with AEAD algorithm %u, which is not supported", params->aead);
+    if (params->chunk_octet > AEAD_CHUNK_BITS_MAX)
+        return fail(failure, gpg_error(GPG_ERR_NOT_SUPPORTED),
+                    "the message is encrypted in chunks of 2^%u octets, more than 2^%u are not supported",
+                    params->chunk_octet + 6u, AEAD_CHUNK_BITS_MAX + 6u);
+    return 0;
+}
+
+gpg_error_t aead_read_header(struct failure *failure, enum aead_kind kind, struct source *body, struct aead_params *ret)
+{
+    struct aead_params params = {.kind = kind};
+    uint8_t fields[3];
+    size_t got;
+    gpg_error_t err = source_read(body, fields, sizeof fields, &got);
+    if (!err && got < sizeof fields)
+        err = fail(failure, gpg_error(GPG_ERR_TRUNCATED), "the encrypted data is cut short");
+    if (err)
+        return err;
+    params.cipher = fields[0];
+    params.aead = fields[1];
+    params.chunk_octet = fields[2];
+    err = check_params(failure, &params);
+    if (err)
+        return err;
+    uint8_t *start = kind == AEAD_PACKET_20 ? params.iv : params.salt;
+    size_t n = kind == AEAD_PACKET_20 ? algo_aead(params.aead)->nonce_size : AEAD_SALT_SIZE;
+    err = source_read(body, start, n, &got);
+    if (!err && got < n)
+        err = fail(failure, gpg_error(GPG_ERR_TRUNCATED), "the encrypted data is cut short");
+    if (!err)
+        *ret = params;
+    return err;
+}
+
+size_t aead_put_header(const struct aead_params *params, uint8_t out[AEAD_HEADER_MAX])
+{
+    out[0] = version_of(params->kind);
+    out[1] = params->cipher;
+    out[2] = params->aead;
+    out[3] = params->chunk_octet;
+    const struct aead_info *info = algo_aead(params->aead);
+    size_t n = params->kind == AEAD_SEIPD_2 ? AEAD_SALT_SIZE : info ? info->nonce_size : 0;
+    memcpy(out + 4, params->kind == AEAD_SEIPD_2 ? params->salt : params->iv, n);
+    return 4 + n;
+}
+
+void aead_params_fresh(struct aead_params *params)
+{
+    if (params->kind == AEAD_SEIPD_2)
+        gcry_create_nonce(params->salt, sizeof params->salt);
+    else
+        gcry_create_nonce(params->iv, sizeof params->iv);
+}
+
+/* Nonce and associated data of chunk INDEX. */
+static void chunk_nonce(const struct codec *codec, uint64_t index, uint8_t nonce[AEAD_IV_MAX])
+{
+    uint8_t *end = nonce + codec->nonce_size - INDEX_SIZE;
+    memcpy(nonce, codec->prefix, codec->nonce_size);
+    if (codec->params.kind == AEAD_PACKET_20)
+        index ^= get_be64(end);
+    put_be64(end, index);
+}
+
+static size_t chunk_ad(const struct codec *codec, uint64_t index, uint8_t ad[AD_MAX])
+{
+    bool packet_20 = codec->params.kind == AEAD_PACKET_20;
+    ad[0] = packet_20 ? 0xD4 : 0xD2; /* the packet's type octet in the new format */
+    ad[1] = version_of(codec->params.kind);
+    ad[2] = codec->params.cipher;
+    ad[3] = codec->params.aead;
+    ad[4] = codec->params.chunk_octet;
+    if (!packet_20)
+        return AD_FIXED;
+    put_be64(ad + AD_FIXED, index);
+    return AD_FIXED + INDEX_SIZE;
+}
+
+static gpg_error_t chunk_start(const struct codec *codec, gcry_cipher_hd_t cipher, uint64_t index)
+{
+    uint8_t nonce[AEAD_IV_MAX], ad[AD_MAX];
+    chunk_nonce(codec, index, nonce);
+    return piece_start(cipher, nonce, codec->nonce_size, ad, chunk_ad(codec, index, ad));
+}
+
+/* The last tag: over nothing, INDEX being the number of chunks, with the length of all plaintext besides. */
+static gpg_error_t final_start(const struct codec *codec, gcry_cipher_hd_t cipher, uint64_t index, uint64_t total)
+{
+    uint8_t nonce[AEAD_IV_MAX], ad[AD_MAX];
+    chunk_nonce(codec, index, nonce);
+    size_t n = chunk_ad(codec, index, ad);
+    put_be64(ad + n, total);
+    return piece_start(cipher, nonce, codec->nonce_size, ad, n + 8);
+}
+
+static gpg_error_t seal_block(void *context, unsigned worker, struct block *block)
+{
+    const struct codec *codec = context;
+    gcry_cipher_hd_t cipher = codec->cipher[worker];
+    uint64_t index = block->index * codec->per_block;
+    uint8_t *to = block->out;
+    gpg_error_t err = 0;
+    for (size_t done = 0; !err && done < block->n_in;) {
+        size_t n = block->n_in - done < codec->chunk ? block->n_in - done : codec->chunk;
+        err = chunk_start(codec, cipher, index++);
+        if (!err)
+            err = piece_seal(cipher, to, block->in + done, n, to + n);
+        to += n + AEAD_TAG_SIZE;
+        done += n;
+    }
+    if (!err && block->last) {
+        uint64_t total = block->index * codec->per_block * codec->chunk + block->n_in;
+        err = final_start(codec, cipher, index, total);
+        if (!err)
+            err = piece_seal(cipher, to, to, 0, to);
+        to += AEAD_TAG_SIZE;
+    }
+    block->n_out = (size_t)(to - block->out);
+    return err;
+}
+
+/* Decrypts the chunks where they are and moves them together, over the tags between them. */
+static gpg_error_t open_block(void *context, unsigned worker, struct block *block)
+{
+    const struct codec *codec = context;
+    gcry_cipher_hd_t cipher = codec->cipher[worker];
+    uint64_t index = block->index * codec->per_block;
+    size_t n_in = block->n_in;
+    if (block->last) {
+        if (n_in < AEAD_TAG_SIZE)
+            return gpg_error(GPG_ERR_TRUNCATED);
+        n_in -= AEAD_TAG_SIZE;
+    }
+    uint8_t *to = block->out;
+    gpg_error_t err = 0;
+    for (size_t done = 0; !err && done < n_in;) {
+        size_t left = n_in - done;
+        if (left < AEAD_TAG_SIZE)
+            return gpg_error(GPG_ERR_CHECKSUM);
+        size_t n = left - AEAD_TAG_SIZE < codec->chunk ? left - AEAD_TAG_SIZE : codec->chunk;
+        uint8_t *from = block->out + done;
+        err = chunk_start(codec, cipher, index++);
+        if (!err)
+            err = piece_open(cipher, from, n, from + n);
+        if (!err && to != from)
+            memmove(to, from, n);
+        to += n;
+        done += n + AEAD_TAG_SIZE;
+    }
+    block->n_out = (size_t)(to - block->out);
+    if (!err && block->last) {
+        uint64_t total = block->index * codec->per_block * codec->chunk + block->n_out;
+        err = final_start(codec, cipher, index, total);
+        if (!err)
+            err = piece_open(cipher, NULL, 0, block->in + n_in);
+    }
+    return err;
+}
+
+static void codec_clear(struct codec *codec)
+{
+    for (unsigned i = 0; i < codec->ciphers; i++)
+        gcry_cipher_close(codec->cipher[i]);
+    free(codec->cipher);
+    bytes_wipe(codec->prefix, sizeof codec->prefix);
+}
+
+/* The key that encrypts, and the start of the nonces. Packet 20 has the session key and its IV; SEIPD 2 derives both
+ * (RFC 9580 5.13.2). */
+static gpg_error_t codec_key(struct codec *codec, const struct secret *session_key, struct secret **ret)
+{
+    const struct aead_params *params = &codec->params;
+    if (params->kind == AEAD_PACKET_20) {
+        memcpy(codec->prefix, params->iv, codec->nonce_size);
+        *ret = secret_from(session_key->bytes, session_key->n);
+        return *ret ? 0 : gpg_error(GPG_ERR_ENOMEM);
+    }
+    uint8_t info[AD_MAX];
+    memset(codec->prefix, 0, sizeof codec->prefix);
+    struct secret *derived;
+    size_t prefix_n = codec->nonce_size - INDEX_SIZE;
+    size_t info_n = chunk_ad(codec, 0, info); /* the same five octets */
+    gpg_error_t err = hkdf(DIGEST_SHA256, session_key, params->salt, AEAD_SALT_SIZE, info, info_n,
+                           session_key->n + prefix_n, &derived);
+    if (err)
+        return err;
+    memcpy(codec->prefix, derived->bytes + session_key->n, prefix_n);
+    derived->n = session_key->n;
+    *ret = derived;
+    return 0;
+}
+
+static gpg_error_t codec_init(struct codec *codec, struct failure *failure, const struct aead_params *params,
+                              const struct secret *session_key, unsigned workers)
+{
+    gpg_error_t err = check_params(failure, params);
+    if (err)
+        return err;
+    if (session_key->n != algo_cipher(params->cipher)->key_size)
+        return gpg_error(GPG_ERR_INV_KEYLEN);
+    codec->params = *params;
+    codec->nonce_size = algo_aead(params->aead)->nonce_size;
+    codec->chunk = (size_t)chunk_size(params->chunk_octet);
+    codec->per_block = codec->chunk < AEAD_BLOCK_SIZE ? AEAD_BLOCK_SIZE / codec->chunk : 1;
+    struct secret *key = NULL;
+    err = codec_key(codec, session_key, &key);
+    if (err)
+        return err;
+    unsigned wanted = workers ? workers : 1;
+    codec->cipher = calloc(wanted, sizeof *codec->cipher);
+    if (!codec->cipher)
+        err = gpg_error_from_syserror();
+    while (!err && codec->ciphers < wanted) {
+        err = cipher_open(params->cipher, params->aead, key, &codec->cipher[codec->ciphers]);
+        if (!err)
+            codec->ciphers++;
+    }
+    secret_free(key);
+    return err;
+}
+
+static gpg_error_t aead_write(struct sink *sink, const void *bytes, size_t n)
+{
+    return sink_write(CONTAINER(sink, struct aead_sink, sink)->stage, bytes, n);
+}
+
+static gpg_error_t aead_sink_finish(struct sink *sink)
+{
+    return sink_finish(CONTAINER(sink, struct aead_sink, sink)->stage);
+}
+
+static void aead_sink_free(struct sink *sink)
+{
+    struct aead_sink *self = CONTAINER(sink, struct aead_sink, sink);
+    sink_free(self->stage);
+    codec_clear(&self->codec);
+    free(self);
+}
+
+static const struct sink_ops aead_sink_ops = {.write = aead_write, .finish = aead_sink_finish, .free = aead_sink_free};
+
+gpg_error_t aead_sink_new(struct run *run, const struct aead_params *params, const struct secret *key, unsigned workers,
+                          struct sink *takes_below, struct sink **ret)
+{
+    struct aead_sink *self = calloc(1, sizeof *self);
+    gpg_error_t err =
+        self ? codec_init(&self->codec, run_failure(run), params, key, workers) : gpg_error_from_syserror();
+    if (err) {
+        sink_free(takes_below);
+        goto out;
+    }
+    size_t block = self->codec.per_block * self->codec.chunk;
+    self->job = (struct block_job){.context = &self->codec,
+                                   .block_size = block,
+                                   .out_size = block + (self->codec.per_block + 1) * AEAD_TAG_SIZE,
+                                   .work = seal_block};
+    err = block_sink_new(run, &self->job, workers, takes_below, &self->stage);
+    if (err)
+        goto out;
+    sink_init(&self->sink, &aead_sink_ops);
+    *ret = &self->sink;
+    self = NULL;
+out:
+    if (self) {
+        codec_clear(&self->codec);
+        free(self);
+    }
+    return err;
+}
+
+static gpg_error_t aead_peek(struct source *source, const void **ret_bytes, size_t *ret_n)
+{
+    return source_peek(CONTAINER(source, struct aead_source, source)->stage, ret_bytes, ret_n);
+}
+
+static void aead_consume(struct source *source, size_t n)
+{
+    source_consume(CONTAINER(source, struct aead_source, source)->stage, n);
+}
+
+static gpg_error_t aead_source_finish(struct source *source)
+{
+    return source_finish(CONTAINER(source, struct aead_source, source)->stage);
+}
+
+static void aead_source_free(struct source *source)
+{
+    struct aead_source *self = CONTAINER(source, struct aead_source, source);
+    source_free(self->stage);
+    codec_clear(&self->codec);
+    free(self);
+}
+
+static const struct source_ops aead_source_ops = {
+    .peek = aead_peek, .consume = aead_consume, .finish = aead_source_finish, .free = aead_source_free};
+
+gpg_error_t aead_source_new(struct run *run, const struct aead_params *params, const struct secret *key,
+                            unsigned workers, struct source *borrows_body, struct source **ret)
+{
+    struct aead_source *self = calloc(1, sizeof *self);
+    gpg_error_t err =
+        self ? codec_init(&self->codec, run_failure(run), params, key, workers) : gpg_error_from_syserror();
+    if (err)
+        goto out;
+    self->job = (struct block_job){.context = &self->codec,
+                                   .block_size = self->codec.per_block * (self->codec.chunk + AEAD_TAG_SIZE),
+                                   .hold = AEAD_TAG_SIZE,
+                                   .work = open_block};
+    err = block_source_borrow(run, &self->job, workers, borrows_body, &self->stage);
+    if (err)
+        goto out;
+    source_init(&self->source, &aead_source_ops);
+    *ret = &self->source;
+    self = NULL;
+out:
+    if (self) {
+        codec_clear(&self->codec);
+        free(self);
+    }
+    return err;
+}
