@@ -11,9 +11,9 @@
 #define PASSPHRASE_MAX 4096
 
 struct passphrase_request {
-    const struct passphrase_source *source; /* PASSPHRASE_DEFAULT: the terminal */
+    const struct passphrase_origin *source; /* PASSPHRASE_DEFAULT: the terminal */
     bool is_new;      /* it will protect something: must not be empty; asked again on a terminal */
-    unsigned repeat;  /* how often it is asked again, with is_new */
+    int repeat;       /* how often it is asked again, with is_new */
     bool batch;       /* never ask a person */
     const char *what; /* "Passphrase for backup.gpg"; shown before ": " */
 };
