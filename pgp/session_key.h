@@ -9,7 +9,8 @@
 #include "s2k.h"
 
 struct session_key {
-    uint8_t cipher; /* enum cipher_algo; 0 where the packet does not say (v6): the SEIPD 2 header does */
+    uint8_t cipher; /* enum cipher_algo; 0 where the packet does not say (SKESK v5, PKESK and SKESK v6): the header of
+                       the encrypted data does */
     struct secret *key;
 };
 void session_key_clear(struct session_key *session_key);
@@ -24,7 +25,7 @@ struct esk {
     uint8_t keyid[8];         /* PKESK v3; zeros: hidden */
     uint8_t fpr[KEY_FPR_MAX]; /* PKESK v6 */
     uint8_t fpr_n;            /* 0: hidden */
-    struct parts parts;       /* PKESK */
+    struct parts parts;       /* PKESK; none for an algorithm that we do not know */
     uint8_t cleartext_cipher; /* PKESK v3 X25519/X448 carries it outside; else 0 */
     uint8_t cipher;           /* SKESK */
     uint8_t aead;             /* SKESK v5, v6 */
@@ -35,8 +36,8 @@ struct esk {
 };
 #define ESK_BODY_MAX (16 * 1024)
 
-/* BODY of a packet 1 or 3. GPG_ERR_UNKNOWN_VERSION / GPG_ERR_NOT_SUPPORTED (without ending anything: the caller skips
- * it, and names it if no other opens): no sentence for these. */
+/* BODY of a packet 1 or 3. GPG_ERR_UNKNOWN_VERSION and GPG_ERR_NOT_SUPPORTED end nothing: the caller skips the packet,
+ * and gives the sentence if no other opens. GPG_ERR_INV_PACKET for a malformed one. */
 MUST_CHECK gpg_error_t esk_parse(struct failure *failure, unsigned packet_type, const uint8_t *body, size_t n,
                                  struct esk **ret);
 void esk_free(struct esk *esk);
@@ -44,7 +45,8 @@ bool esk_hidden(const struct esk *esk);
 /* Whether KEY is the one the PKESK names (or it is hidden and of this algorithm). */
 bool esk_for_key(const struct esk *esk, const struct key *key);
 
-/* Opens a PKESK. Checksum and length are checked in constant time; every flaw is GPG_ERR_DECRYPT_FAILED. */
+/* Opens a PKESK. GPG_ERR_NOT_SUPPORTED (with a sentence) for an algorithm that we do not know. Checksum and length are
+ * checked in constant time; every flaw is GPG_ERR_DECRYPT_FAILED. */
 MUST_CHECK gpg_error_t pkesk_open(struct failure *failure, const struct esk *esk, struct secret_key *secret_key,
                                   struct session_key *ret);
 /* Opens a SKESK. GPG_ERR_BAD_PASSPHRASE where the packet tells (v5, v6; v4 with encrypted key whose algorithm octet is
