@@ -1,5 +1,99 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-int main(void)
+/* gpgtar: parse the options, run the command, say how it went. */
+#include "create.h"
+#include "open.h"
+#include "signals.h"
+
+#include <locale.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Exit codes of CLI.md 5. */
+enum { EXIT_GOOD = 0, EXIT_REPORTED = 1, EXIT_USAGE = 2 };
+
+static gpg_error_t main_run(const struct program *program)
 {
-    return 2;
+    switch (program->options->command) {
+    case COMMAND_HELP:
+        return report_help(STDOUT_FILENO);
+    case COMMAND_VERSION:
+        return report_version(STDOUT_FILENO);
+    case COMMAND_DUMP_OPTIONS:
+        return report_option_names(STDOUT_FILENO);
+    case COMMAND_CREATE:
+        return create_command(program);
+    default:
+        return open_command(program);
+    }
+}
+
+/* Runs the command with all that surrounds it; the exit code. */
+static int main_command(const struct options *options, struct report *report)
+{
+    int code = EXIT_REPORTED;
+    struct status *status = NULL;
+    struct run *run = run_new();
+    if (!run) {
+        report_error(report, "out of memory or descriptors");
+        return code;
+    }
+    gpg_error_t err = status_new(options->status_fd, run_failure(run), &status);
+    if (err) {
+        code = EXIT_USAGE;
+        goto out;
+    }
+    if (options->log_file && (err = report_log_file(report, run_failure(run), options->log_file)))
+        goto out;
+    if ((err = signals_install()))
+        goto out;
+    signals_watch(run);
+    const struct program program = {.options = options, .report = report, .status = status, .run = run};
+    err = main_run(&program);
+    signals_watch(NULL);
+
+out:
+    if (err && !signals_caught()) {
+        fail(run_failure(run), err, "%s", gpg_strerror(err));
+        report_failure(report, run_failure(run));
+    }
+    if (!err && report_errors(report))
+        err = gpg_error(GPG_ERR_GENERAL);
+    if (status_finish(status, err) && !err) {
+        report_error(report, "the status lines could not be written");
+        err = gpg_error(GPG_ERR_EIO);
+    }
+    status_free(status);
+    run_free(run);
+    return err ? code : EXIT_GOOD;
+}
+
+int main(int argc, char **argv)
+{
+    if (report_claim_standard_fds())
+        return EXIT_USAGE;
+    struct report *report = report_new(STDERR_FILENO);
+    struct options_environment environment;
+    struct options *options = NULL;
+    struct failure failure;
+    int status_fd = -1, code = EXIT_USAGE;
+    if (!report)
+        return EXIT_USAGE;
+    failure_init(&failure);
+    options_environment_get(&environment);
+    gpg_error_t err = options_load(argc, argv, &environment, &failure, &status_fd, &options);
+    if (err) {
+        struct status *status = NULL;
+        report_failure(report, &failure);
+        if (!status_new(status_fd, NULL, &status) && status_finish(status, err))
+            report_error(report, "the status lines could not be written");
+        status_free(status);
+    } else {
+        report_levels(report, options->quiet, options->verbose);
+        code = main_command(options, report);
+    }
+    options_free(options);
+    failure_destroy(&failure);
+    report_free(report);
+    signals_reraise();
+    return code;
 }

@@ -10,6 +10,7 @@
 #include "keystore.h"
 #include "message_read.h"
 #include "message_write.h"
+#include "preference.h"
 #include "secret.h"
 #include "trustdb.h"
 

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "events.h"
+
+#include <gcrypt.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define HEX_MAX (2 * KEY_FPR_MAX + 1)
+
+static const char *events_hex(const uint8_t *bytes, size_t n, char out[HEX_MAX])
+{
+    for (size_t i = 0; i < n && i < KEY_FPR_MAX; i++)
+        snprintf(out + 2 * i, 3, "%02X", bytes[i]);
+    out[2 * (n < KEY_FPR_MAX ? n : KEY_FPR_MAX)] = '\0';
+    return out;
+}
+
+static const char *events_uid(const struct signature_verdict *verdict)
+{
+    bool revoked = false;
+    if (!verdict->certificate || certificate_uids(verdict->certificate) == 0)
+        return "";
+    return certificate_uid(verdict->certificate, 0, &revoked);
+}
+
+/* The issuer's id as 16 hex digits of a key id, or a fingerprint where the signature has only that. */
+static const char *events_issuer(const struct signature_verdict *verdict, char out[HEX_MAX])
+{
+    if (verdict->certificate) {
+        const struct key *key = certificate_key(verdict->certificate, verdict->key_number);
+        return events_hex(key->keyid, sizeof key->keyid, out);
+    }
+    /* The key id of a version 4 fingerprint is its end, of later versions its start (RFC 9580 5.5.4). */
+    if (verdict->issuer_n == 20)
+        return events_hex(verdict->issuer + 12, 8, out);
+    return events_hex(verdict->issuer, verdict->issuer_n < 8 ? verdict->issuer_n : 8, out);
+}
+
+static void events_enc_to(const struct events *events, const struct message_event *event, const char *keyword)
+{
+    const struct esk *esk = event->esk;
+    char id[HEX_MAX];
+    if (esk->symmetric)
+        return;
+    if (esk->version == 6 && esk->fpr_n >= 8)
+        events_hex(esk->fpr_n == 20 ? esk->fpr + 12 : esk->fpr, 8, id);
+    else
+        events_hex(esk->keyid, sizeof esk->keyid, id);
+    if (!strcmp(keyword, "ENC_TO")) {
+        status_line(events->program->status, keyword, "%s %u 0", id, esk->algo);
+        report_verbose(events->program->report, "encrypted with %s key, ID %s",
+                       algo_pubkey_name(esk->algo) ? algo_pubkey_name(esk->algo) : "an unknown", id);
+    } else {
+        status_line(events->program->status, keyword, "%s", id);
+    }
+}
+
+static void events_decryption_key(const struct events *events, const struct message_event *event)
+{
+    char fpr[HEX_MAX], primary[HEX_MAX];
+    if (!event->key)
+        return;
+    key_fpr_hex(event->key, fpr);
+    key_fpr_hex(event->certificate ? certificate_key(event->certificate, 0) : event->key, primary);
+    status_line(events->program->status, "DECRYPTION_KEY", "%s %s %c", fpr, primary, 'u');
+    report_verbose(events->program->report, "decrypted with key %s", fpr);
+}
+
+static void events_session_key(const struct events *events, const struct message_event *event)
+{
+    if (!events->program->options->show_session_key || !event->session_key->key)
+        return;
+    char text[8 + 2 * 64 + 1];
+    size_t at = (size_t)snprintf(text, sizeof text, "%u:", event->session_key->cipher);
+    for (size_t i = 0; i < event->session_key->key->n && at + 3 <= sizeof text; i++)
+        at += (size_t)snprintf(text + at, 3, "%02X", event->session_key->key->bytes[i]);
+    status_line(events->program->status, "SESSION_KEY", "%s", text);
+    report_note(events->program->report, "session key: '%s'", text);
+    bytes_wipe(text, sizeof text);
+}
+
+static void events_decryption_info(const struct events *events, const struct message_event *event)
+{
+    const bool mdc = event->protection == PROTECT_SEIPD_1 && event->aead == AEAD_NONE;
+    status_line(events->program->status, "DECRYPTION_INFO", "%d %u %u", mdc ? 2 : 0, event->cipher, event->aead);
+    report_verbose(events->program->report, "%s encrypted data%s%s", algo_cipher_name(event->cipher),
+                   event->aead ? "." : "", event->aead ? algo_aead_name(event->aead) : "");
+}
+
+/* ---- signatures ---- */
+
+static void events_sig_id(const struct events *events, const struct signature *signature)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    /* As gpg's: a digest over what tells one signature from any other, in base 64 without padding. */
+    gcry_md_hd_t md;
+    if (gcry_md_open(&md, GCRY_MD_SHA1, 0))
+        return;
+    gcry_md_write(md, signature->hashed, signature->hashed_n);
+    for (unsigned i = 0; i < signature->parts.n; i++)
+        gcry_md_write(md, signature->parts.part[i].bytes, signature->parts.part[i].n);
+    const uint8_t *digest = gcry_md_read(md, GCRY_MD_SHA1);
+    char text[28];
+    unsigned bits = 0, held = 0, at = 0;
+    for (unsigned i = 0; i < 20; i++) {
+        bits = (bits << 8) | digest[i];
+        for (held += 8; held >= 6; held -= 6)
+            text[at++] = digits[(bits >> (held - 6)) & 63];
+    }
+    text[at++] = digits[(bits << (6 - held)) & 63];
+    text[at] = '\0';
+    gcry_md_close(md);
+    const time_t created = (time_t)signature->created;
+    struct tm tm;
+    char date[16] = "1970-01-01";
+    if (gmtime_r(&created, &tm))
+        strftime(date, sizeof date, "%Y-%m-%d", &tm);
+    status_line(events->program->status, "SIG_ID", "%s %s %u", text, date, signature->created);
+}
+
+static void events_valid_sig(const struct events *events, const struct signature_verdict *verdict)
+{
+    const struct signature *signature = verdict->signature;
+    char fpr[HEX_MAX], primary[HEX_MAX], date[16] = "1970-01-01";
+    const time_t created = (time_t)signature->created;
+    struct tm tm;
+    if (gmtime_r(&created, &tm))
+        strftime(date, sizeof date, "%Y-%m-%d", &tm);
+    key_fpr_hex(certificate_key(verdict->certificate, verdict->key_number), fpr);
+    key_fpr_hex(certificate_key(verdict->certificate, 0), primary);
+    status_line(events->program->status, "VALIDSIG", "%s %s %u %u %u 0 %u %u %02X %s", fpr, date, signature->created,
+                signature->expires ? signature->created + signature->expires : 0, signature->version, signature->algo,
+                signature->digest, signature->type, primary);
+}
+
+static void events_trust(const struct events *events, struct certificate *certificate)
+{
+    static const char *const keyword[] = {
+        [KEYS_UNDEFINED] = "TRUST_UNDEFINED", [KEYS_NEVER] = "TRUST_NEVER",       [KEYS_MARGINAL] = "TRUST_MARGINAL",
+        [KEYS_FULL] = "TRUST_FULLY",          [KEYS_ULTIMATE] = "TRUST_ULTIMATE",
+    };
+    const enum keys_trust trust = keys_trust(events->keys, certificate);
+    status_line(events->program->status, keyword[trust], "0 %s", keys_trust_model(events->keys));
+    if (trust == KEYS_NEVER)
+        report_warning(events->program->report, "the signer's key is not trusted at all");
+    else if (trust < KEYS_MARGINAL)
+        report_warning(
+            events->program->report,
+            "the signer's key is not certified by anyone you trust: nothing says that it belongs to its owner");
+    else if (trust == KEYS_MARGINAL)
+        report_note(events->program->report, "the signer's key is only marginally trusted");
+}
+
+static const char *events_verdict_word(enum signature_status status)
+{
+    switch (status) {
+    case SIGNATURE_GOOD:
+        return "good signature";
+    case SIGNATURE_GOOD_KEY_EXPIRED:
+        return "good signature, by a key that has expired since,";
+    case SIGNATURE_EXPIRED:
+        return "expired signature";
+    case SIGNATURE_KEY_EXPIRED:
+        return "signature made after the expiry of the key";
+    case SIGNATURE_KEY_REVOKED:
+        return "signature by a revoked key";
+    case SIGNATURE_BAD:
+        return "BAD signature";
+    case SIGNATURE_WEAK:
+        return "signature with a weak digest";
+    case SIGNATURE_NOT_ALLOWED:
+        return "signature by a key that may not sign";
+    case SIGNATURE_UNSUPPORTED:
+        return "signature that is not supported";
+    case SIGNATURE_NO_KEY:
+        return "signature by an unknown key";
+    case SIGNATURE_MISSING:
+        return "announced signature that is missing";
+    }
+    return "signature";
+}
+
+static void events_err_sig(const struct events *events, const struct signature_verdict *verdict, unsigned reason)
+{
+    char id[HEX_MAX], fpr[HEX_MAX];
+    const struct signature *signature = verdict->signature;
+    events_issuer(verdict, id);
+    status_line(events->program->status, "ERRSIG", "%s %u %u %02x %u %u %s", id, signature ? signature->algo : 0U,
+                signature ? signature->digest : 0U, signature ? signature->type : 0U,
+                signature ? signature->created : 0U, reason,
+                verdict->issuer_n >= 20 ? events_hex(verdict->issuer, verdict->issuer_n, fpr) : "-");
+    if (verdict->status == SIGNATURE_NO_KEY)
+        status_line(events->program->status, "NO_PUBKEY", "%s", id);
+}
+
+/* ERRSIG's reason codes, doc/DETAILS: 4 unknown algorithm, 9 missing key; others are gpg-error codes. */
+static unsigned events_reason(const struct signature_verdict *verdict)
+{
+    if (verdict->status == SIGNATURE_NO_KEY)
+        return 9;
+    if (verdict->status == SIGNATURE_UNSUPPORTED)
+        return 4;
+    return verdict->status == SIGNATURE_WEAK ? 5 : gpg_err_code(verdict->code);
+}
+
+static void events_signature(const struct events *events, const struct signature_verdict *verdict)
+{
+    static const char *const keyword[] = {
+        [SIGNATURE_GOOD] = "GOODSIG",          [SIGNATURE_GOOD_KEY_EXPIRED] = "EXPKEYSIG",
+        [SIGNATURE_EXPIRED] = "EXPSIG",        [SIGNATURE_KEY_EXPIRED] = "EXPKEYSIG",
+        [SIGNATURE_KEY_REVOKED] = "REVKEYSIG", [SIGNATURE_BAD] = "BADSIG",
+    };
+    struct status *status = events->program->status;
+    char id[HEX_MAX];
+    const char *uid = events_uid(verdict);
+    events_issuer(verdict, id);
+    status_line(status, "NEWSIG", "%s", "");
+
+    const bool named = (size_t)verdict->status < ARRAY_SIZE(keyword) && keyword[verdict->status];
+    if (!named || !verdict->certificate) {
+        events_err_sig(events, verdict, events_reason(verdict));
+    } else {
+        char *text = status_escape(uid, false);
+        if (verdict->status != SIGNATURE_BAD)
+            events_sig_id(events, verdict->signature);
+        status_line(status, keyword[verdict->status], "%s %s", id, text ? text : "");
+        free(text);
+        if (verdict->status != SIGNATURE_BAD)
+            events_valid_sig(events, verdict);
+    }
+
+    const char *word = events_verdict_word(verdict->status);
+    char fpr[HEX_MAX] = "";
+    if (verdict->certificate)
+        key_fpr_hex(certificate_key(verdict->certificate, 0), fpr);
+    else if (verdict->issuer_n)
+        events_hex(verdict->issuer, verdict->issuer_n, fpr);
+    switch (verdict->status) {
+    case SIGNATURE_GOOD:
+        report_note(events->program->report, "%s by \"%s\", key %s", word, uid, fpr);
+        break;
+    case SIGNATURE_GOOD_KEY_EXPIRED:
+        report_warning(events->program->report, "%s by \"%s\", key %s", word, uid, fpr);
+        break;
+    case SIGNATURE_NO_KEY:
+    case SIGNATURE_UNSUPPORTED:
+    case SIGNATURE_MISSING:
+        report_warning(events->program->report, "%s: key %s; it was not checked", word, *fpr ? fpr : "not named");
+        break;
+    default:
+        report_warning(events->program->report, "%s by \"%s\", key %s", word, uid, fpr);
+        break;
+    }
+    if (verdict->certificate && verdict->status <= SIGNATURE_KEY_REVOKED)
+        events_trust(events, verdict->certificate);
+}
+
+void events_message(void *context, const struct message_event *event)
+{
+    const struct events *events = context;
+    struct status *status = events->program->status;
+    switch (event->kind) {
+    case EVENT_ENC_TO:
+        events_enc_to(events, event, "ENC_TO");
+        break;
+    case EVENT_NO_SECKEY:
+        events_enc_to(events, event, "NO_SECKEY");
+        break;
+    case EVENT_DECRYPTION_KEY:
+        events_decryption_key(events, event);
+        break;
+    case EVENT_SESSION_KEY:
+        events_session_key(events, event);
+        break;
+    case EVENT_BEGIN_DECRYPTION:
+        status_line(status, "BEGIN_DECRYPTION", "%s", "");
+        break;
+    case EVENT_DECRYPTION_INFO:
+        events_decryption_info(events, event);
+        break;
+    case EVENT_PLAINTEXT:
+        status_plaintext(status, event->literal->format, event->literal->date, event->literal->name);
+        break;
+    case EVENT_SIGNATURE:
+        events_signature(events, event->verdict);
+        break;
+    case EVENT_DECRYPTION_OKAY:
+        status_line(status, "DECRYPTION_OKAY", "%s", "");
+        break;
+    case EVENT_DECRYPTION_FAILED:
+        status_line(status, "DECRYPTION_FAILED", "%s", "");
+        break;
+    case EVENT_GOOD_MDC:
+        status_line(status, "GOODMDC", "%s", "");
+        break;
+    case EVENT_END_DECRYPTION:
+        status_line(status, "END_DECRYPTION", "%s", "");
+        break;
+    case EVENT_WARNING:
+        report_warning(events->program->report, "%s", event->text);
+        break;
+    }
+}
+
+/* ---- policy ---- */
+
+static gpg_error_t events_required_signer(const struct events *events, const struct message_verdict *verdict)
+{
+    struct failure *failure = program_failure(events->program);
+    const struct options *options = events->program->options;
+    if (verdict->good == 0)
+        return fail(failure, gpg_error(verdict->unknown ? GPG_ERR_NO_PUBKEY : GPG_ERR_NO_SIGNATURE_SCHEME),
+                    verdict->unknown
+                        ? "a signature is required, and the signer's key is not known: nothing was released"
+                        : "a signature is required, and there is none: nothing was released");
+    if (options->allowed_signers.n == 0)
+        return 0;
+    for (unsigned i = 0; i < verdict->signatures; i++) {
+        const struct signature_verdict *one = &verdict->verdict[i];
+        if (one->status != SIGNATURE_GOOD && one->status != SIGNATURE_GOOD_KEY_EXPIRED)
+            continue;
+        bool allowed = false;
+        gpg_error_t err = keys_is_allowed_signer(events->keys, one->certificate, &allowed);
+        if (err)
+            return err;
+        if (allowed)
+            return 0;
+    }
+    return fail(failure, gpg_error(GPG_ERR_BAD_SIGNATURE),
+                "none of the signers is one that --signer names: nothing was released");
+}
+
+gpg_error_t events_policy(const struct events *events, const struct message_verdict *verdict)
+{
+    struct failure *failure = program_failure(events->program);
+    const struct options *options = events->program->options;
+    if (verdict->bad)
+        return fail(failure, gpg_error(GPG_ERR_BAD_SIGNATURE), "a signature is not acceptable: nothing was released");
+    if (options->require_signature) {
+        gpg_error_t err = events_required_signer(events, verdict);
+        if (err)
+            return err;
+    }
+    if (verdict->encrypted && !verdict->integrity_ok && !verdict->unprotected)
+        return fail(failure, gpg_error(GPG_ERR_DECRYPT_FAILED),
+                    "the message was not read to its end: nothing was released");
+    if (!verdict->encrypted && verdict->good == 0 && !options->allow_unprotected)
+        return fail(
+            failure, gpg_error(verdict->unknown ? GPG_ERR_NO_PUBKEY : GPG_ERR_NO_SIGNATURE_SCHEME), "%s",
+            verdict->unknown
+                ? "the archive is not encrypted and its signature cannot be checked: nothing was released "
+                  "(--allow-unprotected takes it)"
+                : "the archive is neither encrypted nor signed: nothing was released (--allow-unprotected takes it)");
+    return 0;
+}

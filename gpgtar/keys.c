@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "keys.h"
+
+#include "config.h"
+#include "confine.h"
+#include "passphrase.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct keys {
+    const struct program *program;
+    struct keystore *store;
+    struct agent *agent;
+    struct trustdb *trustdb;
+    bool trustdb_open;
+    char *home; /* absolute */
+    bool default_home;
+    char ttyname[64];                             /* "" where there is no terminal */
+    struct passphrase_source key_passphrases;     /* for locked keys and the agent's loopback */
+    struct passphrase_source message_passphrases; /* for archives */
+    struct secret *given;                         /* read from fd, file or command: asked once */
+    struct certificate *asked_about;
+};
+
+void chosen_keys_clear(struct chosen_keys *chosen)
+{
+    for (size_t i = 0; i < chosen->n; i++)
+        certificate_free(chosen->items[i].certificate);
+    free(chosen->items);
+    chosen->items = NULL;
+    chosen->n = 0;
+}
+
+static gpg_error_t chosen_keys_add(struct chosen_keys *chosen, struct certificate *takes_certificate, unsigned number,
+                                   bool hidden)
+{
+    const struct key *key = certificate_key(takes_certificate, number);
+    for (size_t i = 0; i < chosen->n; i++) {
+        const struct key *other = certificate_key(chosen->items[i].certificate, chosen->items[i].number);
+        if (other->fpr_n == key->fpr_n && !memcmp(other->fpr, key->fpr, key->fpr_n)) {
+            certificate_free(takes_certificate);
+            return 0;
+        }
+    }
+    struct chosen_key *items = realloc(chosen->items, (chosen->n + 1) * sizeof *items);
+    if (!items) {
+        certificate_free(takes_certificate);
+        return gpg_error_from_syserror();
+    }
+    chosen->items = items;
+    items[chosen->n++] = (struct chosen_key){.certificate = takes_certificate, .number = number, .hidden = hidden};
+    return 0;
+}
+
+/* ---- passphrases ---- */
+
+/* A copy of the passphrase that fd, file or command gave; those can be read only once. */
+static gpg_error_t keys_given(struct keys *keys, bool is_new, struct secret **ret)
+{
+    if (!keys->given) {
+        const struct passphrase_request request = {
+            .source = &keys->program->options->passphrase, .is_new = is_new, .batch = true, .what = "Passphrase"};
+        gpg_error_t err = passphrase_get(&request, program_failure(keys->program), &keys->given);
+        if (err)
+            return err;
+    }
+    *ret = secret_from(keys->given->bytes, keys->given->n);
+    return *ret ? 0 : gpg_error_from_syserror();
+}
+
+static const char *keys_uid(void *context, const struct key *key)
+{
+    struct keys *keys = context;
+    unsigned number = 0;
+    bool revoked = false;
+    certificate_free(keys->asked_about);
+    keys->asked_about = NULL;
+    if (keystore_issuer(keys->store, key->fpr, key->fpr_n, &keys->asked_about, &number) ||
+        certificate_uids(keys->asked_about) == 0)
+        return NULL;
+    return certificate_uid(keys->asked_about, 0, &revoked);
+}
+
+static gpg_error_t keys_ask_terminal(struct keys *keys, const char *what, bool is_new, struct secret **ret)
+{
+    const struct options *options = keys->program->options;
+    const struct passphrase_origin terminal = {.kind = PASSPHRASE_DEFAULT};
+    const struct passphrase_request request = {.source = &terminal,
+                                               .is_new = is_new,
+                                               .repeat = options->passphrase_repeat,
+                                               .batch = options->batch,
+                                               .what = what};
+    return passphrase_get(&request, program_failure(keys->program), ret);
+}
+
+static gpg_error_t keys_ask_for_key(void *context, const struct key *key, unsigned attempt, bool is_new,
+                                    struct secret **ret)
+{
+    struct keys *keys = context;
+    if (keys->program->options->passphrase.kind != PASSPHRASE_DEFAULT)
+        return attempt ? gpg_error(GPG_ERR_NO_PASSPHRASE) : keys_given(keys, is_new, ret);
+    char what[128] = "Passphrase";
+    char fpr[2 * KEY_FPR_MAX + 1];
+    if (key) {
+        key_fpr_hex(key, fpr);
+        snprintf(what, sizeof what, "%sPassphrase for key %s", attempt ? "Wrong. " : "", fpr);
+    }
+    return keys_ask_terminal(keys, what, is_new, ret);
+}
+
+/* Whether questions go to gpg-agent's pinentry and not to our own terminal. */
+static bool keys_agent_asks(const struct keys *keys)
+{
+    const struct options *options = keys->program->options;
+    return options->passphrase.kind == PASSPHRASE_DEFAULT && options->pinentry_mode != PINENTRY_LOOPBACK &&
+           options->secret_key_files.n == 0;
+}
+
+static gpg_error_t keys_ask_agent(struct keys *keys, unsigned attempt, bool is_new, struct secret **ret)
+{
+    return agent_get_passphrase(program_failure(keys->program), keys->agent, NULL, attempt ? "Bad passphrase" : NULL,
+                                "Passphrase:",
+                                is_new ? "Please enter the passphrase that will protect the archive"
+                                       : "Please enter the passphrase of the archive",
+                                is_new, ret);
+}
+
+static gpg_error_t keys_ask_for_message(void *context, const struct key *key, unsigned attempt, bool is_new,
+                                        struct secret **ret)
+{
+    struct keys *keys = context;
+    (void)key;
+    if (keys->program->options->passphrase.kind != PASSPHRASE_DEFAULT)
+        return attempt ? gpg_error(GPG_ERR_NO_PASSPHRASE) : keys_given(keys, is_new, ret);
+    if (keys_agent_asks(keys))
+        return keys_ask_agent(keys, attempt, is_new, ret);
+    return keys_ask_terminal(keys, attempt ? "Wrong. Passphrase of the archive" : "Passphrase of the archive", is_new,
+                             ret);
+}
+
+gpg_error_t keys_new_passphrase(struct keys *keys, struct secret **ret)
+{
+    if (keys->program->options->passphrase.kind != PASSPHRASE_DEFAULT)
+        return keys_given(keys, true, ret);
+    if (keys_agent_asks(keys))
+        return keys_ask_agent(keys, 0, true, ret);
+    return keys_ask_terminal(keys, "New passphrase", true, ret);
+}
+
+const struct passphrase_source *keys_passphrases(struct keys *keys)
+{
+    return &keys->message_passphrases;
+}
+
+/* ---- the stores ---- */
+
+static gpg_error_t keys_find_home(struct keys *keys)
+{
+    struct failure *failure = program_failure(keys->program);
+    const char *home = keys->program->options->home;
+    struct options_environment environment;
+    char *standard = NULL;
+    options_environment_get(&environment);
+    gpg_error_t err = config_home(NULL, NULL, environment.home, failure, &standard);
+    if (err)
+        return err;
+    keys->default_home = !strcmp(home, standard);
+    free(standard);
+    if (*home == '/') {
+        keys->home = strdup(home);
+    } else {
+        char *cwd = getcwd(NULL, 0);
+        if (!cwd || asprintf(&keys->home, "%s/%s", cwd, home) < 0)
+            keys->home = NULL;
+        free(cwd);
+    }
+    return keys->home ? 0 : gpg_error_from_syserror();
+}
+
+static char *keys_in_home(const struct keys *keys, const char *base)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/%s", keys->home, base) < 0 ? NULL : path;
+}
+
+static gpg_error_t keys_add_home_ring(struct keys *keys, const char *base, bool *ret_exists)
+{
+    char *path = keys_in_home(keys, base);
+    if (!path)
+        return gpg_error_from_syserror();
+    struct stat status;
+    *ret_exists = stat(path, &status) == 0;
+    gpg_error_t err = keystore_add_keyring(keys->store, path, true);
+    free(path);
+    return err;
+}
+
+/* The home's own keyring: the keybox where there is one, else the old format, as gpg takes them. */
+static gpg_error_t keys_add_default_ring(struct keys *keys)
+{
+    bool exists = false;
+    gpg_error_t err = keys_add_home_ring(keys, "pubring.kbx", &exists);
+    if (!err && !exists)
+        err = keys_add_home_ring(keys, "pubring.gpg", &exists);
+    return err;
+}
+
+/* A --keyring name: without a slash it is in the home, as in gpg. */
+static gpg_error_t keys_add_ring(struct keys *keys, const char *name)
+{
+    if (strchr(name, '/'))
+        return keystore_add_keyring(keys->store, name, false);
+    char *path = keys_in_home(keys, name);
+    if (!path)
+        return gpg_error_from_syserror();
+    gpg_error_t err = keystore_add_keyring(keys->store, path, false);
+    free(path);
+    return err;
+}
+
+static gpg_error_t keys_add_stores(struct keys *keys)
+{
+    const struct options *options = keys->program->options;
+    gpg_error_t err = 0;
+    for (size_t i = 0; i < options->secret_key_files.n && !err; i++)
+        err = keystore_add_secret_file(keys->store, options->secret_key_files.items[i], &keys->key_passphrases);
+    for (size_t i = 0; i < options->keyrings.n && !err; i++)
+        err = keys_add_ring(keys, options->keyrings.items[i]);
+    if (!err && !options->no_default_keyring)
+        err = keys_add_default_ring(keys);
+    return err;
+}
+
+static gpg_error_t keys_add_agent(struct keys *keys)
+{
+    const struct options *options = keys->program->options;
+    static const enum agent_pinentry modes[] = {
+        [PINENTRY_DEFAULT] = AGENT_PINENTRY_ASK,
+        [PINENTRY_CANCEL] = AGENT_PINENTRY_CANCEL,
+        [PINENTRY_ERROR] = AGENT_PINENTRY_ERROR,
+        [PINENTRY_LOOPBACK] = AGENT_PINENTRY_LOOPBACK,
+    };
+    enum agent_pinentry mode = modes[options->pinentry_mode];
+    /* A passphrase that was given answers the agent's questions too: nobody would expect a window then. */
+    if (options->passphrase.kind != PASSPHRASE_DEFAULT && options->pinentry_mode == PINENTRY_DEFAULT)
+        mode = AGENT_PINENTRY_LOOPBACK;
+    if (ttyname_r(STDIN_FILENO, keys->ttyname, sizeof keys->ttyname) &&
+        ttyname_r(STDERR_FILENO, keys->ttyname, sizeof keys->ttyname))
+        keys->ttyname[0] = '\0';
+    const char *tty = getenv("GPG_TTY");
+    const struct agent_params params = {
+        .home = keys->home,
+        .default_home = keys->default_home,
+        .program = options->agent_program,
+        .display = getenv("DISPLAY"),
+        .xauthority = getenv("XAUTHORITY"),
+        .ttyname = tty              ? tty
+                   : *keys->ttyname ? keys->ttyname
+                                    : NULL,
+        .ttytype = getenv("TERM"),
+        .lc_ctype = getenv("LC_CTYPE"),
+        .lc_messages = getenv("LC_MESSAGES"),
+        .pinentry_user_data = getenv("PINENTRY_USER_DATA"),
+        .pinentry = mode,
+        .source = &keys->key_passphrases,
+        .uid = keys_uid,
+        .context = keys,
+    };
+    gpg_error_t err = agent_open(program_failure(keys->program), &params, &keys->agent);
+    if (err)
+        return err;
+    struct secret_provider *provider = agent_provider(keys->agent);
+    if (!provider)
+        return gpg_error_from_syserror();
+    keystore_set_provider(keys->store, provider);
+    return 0;
+}
+
+gpg_error_t keys_new(const struct program *program, struct keys **ret)
+{
+    struct failure *failure = program_failure(program);
+    gpg_error_t err = crypt_init(failure);
+    if (!err)
+        err = confine_secrets(failure);
+    if (err)
+        return err;
+    struct keys *keys = calloc(1, sizeof *keys);
+    if (!keys)
+        return gpg_error_from_syserror();
+    keys->program = program;
+    keys->key_passphrases = (struct passphrase_source){.ask = keys_ask_for_key, .context = keys};
+    keys->message_passphrases = (struct passphrase_source){.ask = keys_ask_for_message, .context = keys};
+    err = keys_find_home(keys);
+    if (!err) {
+        keys->store = keystore_new(failure);
+        err = keys->store ? keys_add_stores(keys) : gpg_error_from_syserror();
+    }
+    if (!err)
+        err = keys_add_agent(keys);
+    if (err)
+        keys_free(keys);
+    else
+        *ret = keys;
+    return err;
+}
+
+void keys_free(struct keys *keys)
+{
+    if (!keys)
+        return;
+    certificate_free(keys->asked_about);
+    keystore_free(keys->store);
+    agent_free(keys->agent);
+    trustdb_free(keys->trustdb);
+    secret_free(keys->given);
+    free(keys->home);
+    free(keys);
+}
+
+struct keystore *keys_store(struct keys *keys)
+{
+    return keys->store;
+}
+
+/* ---- trust ---- */
+
+static enum trust keys_validity(struct keys *keys, struct certificate *certificate)
+{
+    if (!keys->trustdb_open) {
+        char *path = keys_in_home(keys, "trustdb.gpg");
+        keys->trustdb_open = true;
+        /* A database that cannot be read trusts nobody, and the sentence of the reason stands. */
+        if (path && trustdb_open(NULL, path, &keys->trustdb))
+            report_warning(keys->program->report, "'%s' cannot be read: no key is trusted", path);
+        free(path);
+    }
+    const struct key *primary = certificate_key(certificate, 0);
+    bool disabled = false;
+    const enum trust owner = trustdb_ownertrust(keys->trustdb, primary->fpr, primary->fpr_n, &disabled);
+    certificate_set_disabled(certificate, disabled);
+    if (keys->program->options->trust_model == TRUST_DIRECT || owner == TRUST_ULTIMATE)
+        return owner;
+    return trustdb_validity(keys->trustdb, primary->fpr, primary->fpr_n, NULL, 0);
+}
+
+enum keys_trust keys_trust(struct keys *keys, struct certificate *certificate)
+{
+    if (keys->program->options->trust_model == TRUST_ALWAYS)
+        return KEYS_FULL;
+    switch (keys_validity(keys, certificate)) {
+    case TRUST_ULTIMATE:
+        return KEYS_ULTIMATE;
+    case TRUST_FULL:
+        return KEYS_FULL;
+    case TRUST_MARGINAL:
+        return KEYS_MARGINAL;
+    case TRUST_NEVER:
+        return KEYS_NEVER;
+    default:
+        return KEYS_UNDEFINED;
+    }
+}
+
+const char *keys_trust_model(const struct keys *keys)
+{
+    switch (keys->program->options->trust_model) {
+    case TRUST_ALWAYS:
+        return "always";
+    case TRUST_DIRECT:
+        return "direct";
+    default:
+        return "pgp";
+    }
+}
+
+/* ---- recipients ---- */
+
+/* INV_RECP's and INV_SGNR's reason for a code of certificate_choose and keystore_find, doc/DETAILS. */
+static int keys_reason(gpg_error_t err)
+{
+    switch (gpg_err_code(err)) {
+    case GPG_ERR_NO_PUBKEY:
+        return 1;
+    case GPG_ERR_CERT_REVOKED:
+        return 4;
+    case GPG_ERR_KEY_EXPIRED:
+        return 5;
+    case GPG_ERR_NO_SECKEY:
+        return 9;
+    case GPG_ERR_NOT_TRUSTED:
+        return 10;
+    case GPG_ERR_UNUSABLE_PUBKEY:
+        return 3;
+    case GPG_ERR_KEY_DISABLED:
+        return 13;
+    default:
+        return 0;
+    }
+}
+
+static gpg_error_t keys_refuse(struct keys *keys, gpg_error_t err, bool signer, const char *name,
+                               const struct certificate *certificate)
+{
+    struct failure *failure = program_failure(keys->program);
+    const char *who = signer ? "signer" : "recipient";
+    char fpr[2 * KEY_FPR_MAX + 1] = "";
+    if (signer)
+        status_inv_sgnr(keys->program->status, keys_reason(err), name);
+    else
+        status_inv_recp(keys->program->status, keys_reason(err), name);
+    if (certificate)
+        key_fpr_hex(certificate_key(certificate, 0), fpr);
+    switch (gpg_err_code(err)) {
+    case GPG_ERR_NO_PUBKEY:
+        return fail(failure, err, "%s '%s': no such key in '%s'; import it, or give it with %s", who, name, keys->home,
+                    signer ? "--secret-key-file" : "--recipient-file");
+    case GPG_ERR_NO_SECKEY:
+        return fail(failure, err, "%s '%s': its secret key is not in '%s'", who, name, keys->home);
+    case GPG_ERR_CERT_REVOKED:
+        return fail(failure, err, "%s '%s': the key %s has been revoked", who, name, fpr);
+    case GPG_ERR_KEY_EXPIRED:
+        return fail(failure, err, "%s '%s': the key %s has expired", who, name, fpr);
+    case GPG_ERR_KEY_DISABLED:
+        return fail(failure, err, "%s '%s': the key %s is disabled", who, name, fpr);
+    case GPG_ERR_NOT_TRUSTED:
+        return fail(
+            failure, err,
+            "%s '%s': nothing says that the key %s belongs to its owner; check its fingerprint and certify it, or use "
+            "--always-trust",
+            who, name, fpr);
+    case GPG_ERR_UNUSABLE_PUBKEY:
+        return fail(failure, err, "%s '%s': the key %s has no part that can %s", who, name, fpr,
+                    signer ? "sign" : "encrypt");
+    default:
+        return fail(failure, err, "%s '%s': %s", who, name, gpg_strerror(err));
+    }
+}
+
+static gpg_error_t keys_check_trust(struct keys *keys, struct certificate *certificate)
+{
+    const struct options *options = keys->program->options;
+    char fpr[2 * KEY_FPR_MAX + 1];
+    const enum keys_trust trust = keys_trust(keys, certificate);
+    if (certificate_disabled(certificate))
+        return gpg_error(GPG_ERR_KEY_DISABLED);
+    if (trust >= KEYS_MARGINAL)
+        return 0;
+    key_fpr_hex(certificate_key(certificate, 0), fpr);
+    if (!options->batch && trust != KEYS_NEVER &&
+        report_ask(keys->program->report, "nothing says that the key %s belongs to its owner; use it anyway?", fpr))
+        return 0;
+    return gpg_error(GPG_ERR_NOT_TRUSTED);
+}
+
+static gpg_error_t keys_named_recipient(struct keys *keys, const struct recipient *recipient, uint32_t now,
+                                        struct chosen_keys *chosen)
+{
+    const bool hidden = recipient->kind == RECIPIENT_HIDDEN_NAME || keys->program->options->throw_keyids;
+    struct key_match match = {.certificate = NULL, .exact = -1};
+    unsigned number = 0;
+    gpg_error_t err = keystore_find(keys->store, recipient->name, KEY_ENCRYPTS, now, &match);
+    if (!err)
+        err = keys_check_trust(keys, match.certificate);
+    if (!err)
+        err = certificate_choose(match.certificate, KEY_ENCRYPTS, now, match.exact, &number);
+    if (err) {
+        err = keys_refuse(keys, err, false, recipient->name, match.certificate);
+        certificate_free(match.certificate);
+        return err;
+    }
+    char fpr[2 * KEY_FPR_MAX + 1];
+    key_fpr_hex(certificate_key(match.certificate, 0), fpr);
+    status_key_considered(keys->program->status, fpr, 0);
+    if (match.ambiguous)
+        report_warning(keys->program->report, "'%s' fits %u keys; %s is taken", recipient->name, match.ambiguous + 1,
+                       fpr);
+    report_verbose(keys->program->report, "encrypting to '%s', key %s", recipient->name, fpr);
+    return chosen_keys_add(chosen, match.certificate, number, hidden);
+}
+
+static gpg_error_t keys_file_recipient(struct keys *keys, const struct recipient *recipient, uint32_t now,
+                                       struct chosen_keys *chosen)
+{
+    const bool hidden = recipient->kind == RECIPIENT_HIDDEN_FILE || keys->program->options->throw_keyids;
+    struct certificate *certificate = NULL;
+    unsigned number = 0;
+    gpg_error_t err = keystore_certificate_file(keys->store, recipient->name, &certificate);
+    if (err)
+        return err;
+    err = certificate_choose(certificate, KEY_ENCRYPTS, now, -1, &number);
+    if (err) {
+        err = keys_refuse(keys, err, false, recipient->name, certificate);
+        certificate_free(certificate);
+        return err;
+    }
+    return chosen_keys_add(chosen, certificate, number, hidden);
+}
+
+static gpg_error_t keys_list_recipients(struct keys *keys, const struct recipients *list, uint32_t now,
+                                        struct chosen_keys *chosen)
+{
+    gpg_error_t err = 0;
+    for (size_t i = 0; i < list->n && !err; i++) {
+        const struct recipient *recipient = &list->items[i];
+        if (recipient->kind == RECIPIENT_FILE || recipient->kind == RECIPIENT_HIDDEN_FILE)
+            err = keys_file_recipient(keys, recipient, now, chosen);
+        else
+            err = keys_named_recipient(keys, recipient, now, chosen);
+    }
+    return err;
+}
+
+gpg_error_t keys_recipients(struct keys *keys, struct chosen_keys *ret)
+{
+    const struct options *options = keys->program->options;
+    const uint32_t now = (uint32_t)time(NULL);
+    struct chosen_keys chosen = {.items = NULL};
+    gpg_error_t err = keys_list_recipients(keys, &options->recipients, now, &chosen);
+    if (!err && options->recipient_self) {
+        struct key_match match;
+        unsigned number = 0;
+        err = keystore_default_signer(keys->store, now, &match);
+        if (!err) {
+            err = certificate_choose(match.certificate, KEY_ENCRYPTS, now, -1, &number);
+            if (err)
+                certificate_free(match.certificate);
+            else
+                err = chosen_keys_add(&chosen, match.certificate, number, options->throw_keyids);
+        }
+        if (err)
+            err = keys_refuse(keys, err, false, "the default key", NULL);
+    }
+    if (!err)
+        err = keys_list_recipients(keys, &options->encrypt_to, now, &chosen);
+    if (err)
+        chosen_keys_clear(&chosen);
+    else
+        *ret = chosen;
+    return err;
+}
+
+/* ---- signers ---- */
+
+static gpg_error_t keys_one_signer(struct keys *keys, const char *name, uint32_t now, struct chosen_keys *chosen)
+{
+    struct key_match match = {.certificate = NULL, .exact = -1};
+    unsigned number = 0;
+    gpg_error_t err = name ? keystore_find(keys->store, name, KEY_SIGNS, now, &match)
+                           : keystore_default_signer(keys->store, now, &match);
+    if (!err)
+        err = certificate_choose(match.certificate, KEY_SIGNS, now, match.exact, &number);
+    if (err) {
+        if (!name && gpg_err_code(err) == GPG_ERR_NO_SECKEY)
+            err =
+                fail(program_failure(keys->program), err,
+                     "there is no secret key to sign with in '%s'; name one with -u or --secret-key-file", keys->home);
+        else
+            err = keys_refuse(keys, err, true, name ? name : "the default key", match.certificate);
+        certificate_free(match.certificate);
+        return err;
+    }
+    char fpr[2 * KEY_FPR_MAX + 1];
+    key_fpr_hex(certificate_key(match.certificate, 0), fpr);
+    status_key_considered(keys->program->status, fpr, 0);
+    report_verbose(keys->program->report, "signing with key %s", fpr);
+    return chosen_keys_add(chosen, match.certificate, number, false);
+}
+
+static gpg_error_t keys_chosen_signers(struct keys *keys, struct chosen_keys *chosen)
+{
+    const struct options *options = keys->program->options;
+    const uint32_t now = (uint32_t)time(NULL);
+    gpg_error_t err = 0;
+    if (options->signers.n) {
+        for (size_t i = 0; i < options->signers.n && !err; i++)
+            err = keys_one_signer(keys, options->signers.items[i], now, chosen);
+        return err;
+    }
+    /* Of several default keys gpg takes the last that can be used. */
+    for (size_t i = options->default_keys.n; i-- > 0;) {
+        struct key_match match;
+        unsigned number = 0;
+        if (keystore_find(keys->store, options->default_keys.items[i], KEY_SIGNS, now, &match))
+            continue;
+        const bool usable = certificate_choose(match.certificate, KEY_SIGNS, now, match.exact, &number) == 0;
+        certificate_free(match.certificate);
+        if (usable)
+            return keys_one_signer(keys, options->default_keys.items[i], now, chosen);
+        report_warning(keys->program->report, "the default key '%s' cannot sign", options->default_keys.items[i]);
+    }
+    return keys_one_signer(keys, NULL, now, chosen);
+}
+
+gpg_error_t keys_signers(struct keys *keys, struct chosen_keys *ret, struct secret_key ***ret_secrets)
+{
+    struct chosen_keys chosen = {.items = NULL};
+    struct secret_key **secrets = NULL;
+    gpg_error_t err = keys_chosen_signers(keys, &chosen);
+    if (!err) {
+        secrets = calloc(chosen.n, sizeof *secrets);
+        if (!secrets)
+            err = gpg_error_from_syserror();
+    }
+    for (size_t i = 0; i < chosen.n && !err; i++) {
+        const struct key *key = certificate_key(chosen.items[i].certificate, chosen.items[i].number);
+        char fpr[2 * KEY_FPR_MAX + 1];
+        key_fpr_hex(key, fpr);
+        err = keystore_secret(keys->store, key, &secrets[i]);
+        if (gpg_err_code(err) == GPG_ERR_NO_SECKEY)
+            err = keys_refuse(keys, err, true, fpr, NULL);
+    }
+    if (err) {
+        for (size_t i = 0; secrets && i < chosen.n; i++)
+            secret_key_free(secrets[i]);
+        free(secrets);
+        chosen_keys_clear(&chosen);
+        return err;
+    }
+    *ret = chosen;
+    *ret_secrets = secrets;
+    return 0;
+}
+
+gpg_error_t keys_is_allowed_signer(struct keys *keys, struct certificate *certificate, bool *ret)
+{
+    const struct strings *allowed = &keys->program->options->allowed_signers;
+    const struct key *primary = certificate_key(certificate, 0);
+    *ret = false;
+    for (size_t i = 0; i < allowed->n && !*ret; i++) {
+        struct key_match match;
+        gpg_error_t err = keystore_find(keys->store, allowed->items[i], KEY_SIGNS, (uint32_t)time(NULL), &match);
+        if (err)
+            return fail(program_failure(keys->program), err, "--signer '%s': %s", allowed->items[i], gpg_strerror(err));
+        const struct key *other = certificate_key(match.certificate, 0);
+        *ret = other->fpr_n == primary->fpr_n && !memcmp(other->fpr, primary->fpr, primary->fpr_n);
+        certificate_free(match.certificate);
+    }
+    return 0;
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ *   fd ▸ armor ▸ framing ▸ [ring: aead ×M] ▸ inflate ▸ literal ▸ hash_tap ▸ [ring] ▸ tar_read ▸ extract into staging
+ *   └──── thread "read" ──────┘            └───── thread "message" ─────┘         └─ main ─┘  then: verdict ▸ rename
+ *
+ * Nothing has its real name before the verdict on the whole message.
+ */
+#include "open.h"
+
+#include "archive/compare.h"
+#include "archive/extract.h"
+#include "archive/list.h"
+#include "archive/staging.h"
+#include "confine.h"
+#include "events.h"
+#include "progress.h"
+#include "stream/fd.h"
+#include "stream/ring.h"
+#include "wishes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A thread hop costs 10 µs (measured), so blocks between threads are large. */
+#define OPEN_BLOCK (256 * 1024)
+
+struct opening {
+    const struct program *program;
+    struct keys *keys;
+    struct events events;
+    struct session_key session_key;
+    struct read_params read;
+    struct source *message; /* NULL for a plain tar; owned by CONTENT */
+    struct source *content; /* the tar's bytes */
+    int directory_fd;       /* -C or the current folder */
+    struct staging *staging;
+    struct tar_read_params tar;
+    gpg_error_t salvage_code; /* what was wrong with a message that is being salvaged */
+};
+
+static struct failure *open_failure(const struct opening *opening)
+{
+    return program_failure(opening->program);
+}
+
+/* ---- the bytes ---- */
+
+static gpg_error_t open_archive(const struct opening *opening, struct source **ret)
+{
+    const char *name = opening->program->options->archive;
+    struct run *run = opening->program->run;
+    if (!name)
+        return fd_source_new(run, STDIN_FILENO, "standard input", false, 0, ret);
+    const int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        gpg_error_t err = gpg_error_from_syserror();
+        return fail(open_failure(opening), err, "'%s' cannot be opened: %s", name, gpg_strerror(err));
+    }
+    struct stat status;
+    if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+        close(fd);
+        return fail(open_failure(opening), gpg_error(GPG_ERR_EISDIR), "'%s' is a folder, not an archive", name);
+    }
+    return fd_source_new(run, fd, name, true, 0, ret);
+}
+
+static gpg_error_t open_read_params(struct opening *opening)
+{
+    const struct program *program = opening->program;
+    bool given = false;
+    gpg_error_t err = keys_new(program, &opening->keys);
+    if (!err)
+        err = wishes_session_key(program, &opening->session_key, &given);
+    if (err)
+        return err;
+    opening->events = (struct events){.program = program, .keys = opening->keys};
+    opening->read = (struct read_params){
+        .keystore = keys_store(opening->keys),
+        .passphrases = keys_passphrases(opening->keys),
+        .session_key = given ? &opening->session_key : NULL,
+        .ignore_mdc_error = program->options->ignore_mdc_error,
+        .now = (uint32_t)time(NULL),
+        .jobs = program_workers(program),
+        .event = events_message,
+        .context = &opening->events,
+    };
+    return 0;
+}
+
+/* From the file to the tar's bytes; passphrases and keys are asked for here. */
+static gpg_error_t open_content(struct opening *opening)
+{
+    const struct program *program = opening->program;
+    const struct block_job boundary = {.block_size = OPEN_BLOCK};
+    struct source *raw = NULL, *below = NULL;
+    gpg_error_t err = 0;
+    if (!program->options->skip_crypto)
+        err = open_read_params(opening);
+    if (!err)
+        err = open_archive(opening, &raw);
+    if (err)
+        return err;
+    if (program->options->skip_crypto) {
+        below = raw;
+    } else {
+        err = message_source_new(program->run, &opening->read, raw, &below);
+        if (err)
+            return err;
+        opening->message = below;
+    }
+    /* Skipping needs the source itself: a ring would have read the bytes already. */
+    if (program->options->quick || program_workers(program) == 0) {
+        opening->content = below;
+        return 0;
+    }
+    err = block_source_new(program->run, &boundary, 1, below, &opening->content);
+    if (err)
+        opening->message = NULL;
+    return err;
+}
+
+static void open_close_content(struct opening *opening)
+{
+    source_free(opening->content);
+    opening->content = NULL;
+    opening->message = NULL;
+}
+
+/* ---- the verdict ---- */
+
+/* Reads to the end and judges. 0: the content may be released. */
+static gpg_error_t open_verdict(struct opening *opening)
+{
+    const struct options *options = opening->program->options;
+    gpg_error_t err = source_finish(opening->content);
+    if (!opening->message)
+        return err;
+    const struct message_verdict *verdict = message_verdict(opening->message);
+    if (!err && !(options->quick && opening->content->skipped))
+        err = events_policy(&opening->events, verdict);
+    else if (!err)
+        report_note(opening->program->report, "only a part of the archive was read: its signature was not checked");
+    if (!err && verdict->unprotected)
+        report_warning(opening->program->report,
+                       "the archive has no integrity protection: what was taken may be forged");
+    return err;
+}
+
+/* ---- extraction ---- */
+
+/* The folder BASE of CLI.md 4: the last component of --set-filename or the archive's name, less one known ending. */
+static char *open_base(const struct options *options)
+{
+    static const char *const endings[] = {".gpg", ".pgp", ".asc", ".pem", ".p7m", ".p7e"};
+    const char *name = options->set_filename ? options->set_filename : options->archive;
+    if (!name || !*name)
+        return strdup("GPGARCH");
+    const char *slash = strrchr(name, '/');
+    const char *base = slash ? slash + 1 : name;
+    size_t n = strlen(base);
+    for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
+        const size_t ending = strlen(endings[i]);
+        if (n > ending && !strcasecmp(base + n - ending, endings[i])) {
+            n -= ending;
+            break;
+        }
+    }
+    return n ? strndup(base, n) : strdup("GPGARCH");
+}
+
+static enum staging_answer open_ask(void *context, const char *name)
+{
+    const struct opening *opening = context;
+    return report_ask(opening->program->report, "'%s' exists; replace it?", name) ? STAGING_ANSWER_REPLACE
+                                                                                  : STAGING_ANSWER_KEEP;
+}
+
+static gpg_error_t open_release(struct opening *opening)
+{
+    const struct program *program = opening->program;
+    const struct options *options = program->options;
+    if (!options->directory) {
+        char *base = open_base(options), *name = NULL;
+        if (!base)
+            return gpg_error_from_syserror();
+        gpg_error_t err = staging_release_as(opening->staging, base, open_failure(opening), &name);
+        if (!err)
+            report_note(program->report, "extracted to '%s/'", name);
+        free(name);
+        free(base);
+        return err;
+    }
+    const struct notices notices = report_notices(program->report);
+    struct staging_release_result result;
+    const struct staging_release_params params = {
+        .policy = options->keep_old_files   ? STAGING_KEEP_OLD
+                  : options->skip_old_files ? STAGING_SKIP_OLD
+                  : options->yes            ? STAGING_REPLACE
+                                            : STAGING_KEEP,
+        .ask = options->batch || options->no || !report_on_terminal(program->report) ? NULL : open_ask,
+        .ask_context = opening,
+        .notices = &notices,
+        .failure = open_failure(opening),
+    };
+    return staging_release(opening->staging, &params, &result);
+}
+
+static void open_confine(struct opening *opening)
+{
+    struct failure *failure = NULL;
+    int abi = 0;
+    const struct confine_folders folders = {.write_fds = &opening->directory_fd, .n_write = 1};
+    /* The agent may have to be spoken to until the verdict, and its socket is connected by then. */
+    if (confine_files(&folders, failure, &abi))
+        report_warning(opening->program->report, "the process could not be confined to the target folder");
+    else if (abi == 0)
+        report_verbose(opening->program->report, "this kernel has no Landlock: the process is not confined");
+}
+
+static gpg_error_t open_extract(struct opening *opening)
+{
+    const struct program *program = opening->program;
+    const struct options *options = program->options;
+    const mode_t mask = umask(022);
+    umask(mask);
+    gpg_error_t err = staging_new(opening->directory_fd, options->directory ? options->directory : ".",
+                                  open_failure(opening), &opening->staging);
+    if (err)
+        return err;
+    struct tar_extract_result result = {.extracted = 0};
+    const struct tar_extract_params params = {
+        .read = opening->tar,
+        .root_fd = staging_fd(opening->staging),
+        .umask = mask,
+        .same_permissions = options->same_permissions,
+        .same_owner = options->same_owner == TOGGLE_ON || (options->same_owner == TOGGLE_DEFAULT && geteuid() == 0),
+        .numeric_owner = options->numeric_owner,
+        .no_xattrs = options->xattrs == TOGGLE_OFF,
+        .no_acls = options->acls == TOGGLE_OFF,
+    };
+    err = tar_extract(&params, opening->content, &result);
+    gpg_error_t verdict = err ? err : open_verdict(opening);
+    if (verdict && options->salvage && result.made) {
+        report_error(program->report,
+                     "the archive is damaged; what could be read is kept, and NOTHING OF IT IS VERIFIED");
+        opening->salvage_code = verdict;
+        verdict = 0;
+    }
+    if (!verdict)
+        verdict = open_release(opening);
+    if (!verdict) {
+        const struct status_extract counts = {result.extracted, result.skipped,  result.badname, result.suspicious,
+                                              result.symlink,   result.hardlink, result.other};
+        status_extract(program->status, &counts);
+    }
+    return verdict;
+}
+
+/* ---- the other commands ---- */
+
+static gpg_error_t open_to_stdout(struct opening *opening, bool listing)
+{
+    const struct program *program = opening->program;
+    struct sink *sink = NULL, *buffer = NULL;
+    const struct block_job gather = {.block_size = OPEN_BLOCK};
+    gpg_error_t err = fd_sink_new(program->run, STDOUT_FILENO, "standard output", false, &sink);
+    if (!err)
+        err = block_sink_new(program->run, &gather, 0, sink, &buffer);
+    if (err)
+        return err;
+    if (listing) {
+        struct tar_list_result result;
+        const struct tar_list_params params = {.read = opening->tar, .null = program->options->null};
+        err = tar_list(&params, opening->content, buffer, &result);
+    } else {
+        struct tar_extract_result result;
+        err = tar_extract_to_sink(&opening->tar, opening->content, buffer, &result);
+    }
+    gpg_error_t flushed = err ? err : sink_finish(buffer);
+    sink_free(buffer);
+    if (flushed)
+        return flushed;
+    return open_verdict(opening);
+}
+
+static gpg_error_t open_verify(struct opening *opening)
+{
+    struct tar_list_result result;
+    gpg_error_t err = tar_verify(&opening->tar, opening->content, &result);
+    if (!err)
+        err = open_verdict(opening);
+    if (!err)
+        report_note(opening->program->report, "%llu members, %llu bytes: the archive is sound",
+                    (unsigned long long)result.members, (unsigned long long)result.bytes);
+    return err;
+}
+
+static gpg_error_t open_compare(struct opening *opening)
+{
+    struct tar_compare_result result;
+    const struct tar_compare_params params = {
+        .read = opening->tar,
+        .root_fd = opening->directory_fd,
+        .numeric_owner = opening->program->options->numeric_owner,
+    };
+    gpg_error_t err = tar_compare(&params, opening->content, &result);
+    return err ? err : open_verdict(opening);
+}
+
+static gpg_error_t open_work(struct opening *opening)
+{
+    const struct options *options = opening->program->options;
+    const struct notices notices = report_notices(opening->program->report);
+    opening->tar = (struct tar_read_params){
+        .run = opening->program->run,
+        .failure = open_failure(opening),
+        .notices = &notices,
+        .names = (const char *const *)options->names.items,
+        .n_names = options->names.n,
+        .wildcards = !options->no_wildcards,
+        .strip_components = options->strip_components,
+        .concatenated = options->concatenated,
+        .salvage = options->salvage,
+        .quick = options->quick,
+        .max_size = options->max_size,
+        .max_files = options->max_files,
+    };
+    switch (options->command) {
+    case COMMAND_EXTRACT:
+        if (options->to_stdout)
+            return open_to_stdout(opening, false);
+        return options->dry_run ? open_verify(opening) : open_extract(opening);
+    case COMMAND_LIST:
+        return open_to_stdout(opening, true);
+    case COMMAND_COMPARE:
+        return open_compare(opening);
+    default:
+        return open_verify(opening);
+    }
+}
+
+gpg_error_t open_command(const struct program *program)
+{
+    struct opening opening = {.program = program, .directory_fd = -1};
+    /* The target first: nobody should type a passphrase for a folder that is not there. */
+    gpg_error_t err = program_directory(program, &opening.directory_fd);
+    if (!err)
+        err = open_content(&opening);
+    if (!err && program->options->command == COMMAND_EXTRACT)
+        open_confine(&opening);
+    if (!err)
+        err = open_work(&opening);
+    open_close_content(&opening);
+    staging_free(opening.staging);
+    session_key_clear(&opening.session_key);
+    keys_free(opening.keys);
+    if (opening.directory_fd >= 0)
+        close(opening.directory_fd);
+    return err ? err : opening.salvage_code;
+}
