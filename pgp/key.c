@@ -369,7 +369,9 @@ static gpg_error_t curve_usable(struct failure *failure, const struct key *key)
     if (!fits)
         return fail(failure, gpg_error(GPG_ERR_NOT_SUPPORTED), "%s on the curve %s is not supported", algo,
                     key->curve->name);
-    if (key->algo == PUBKEY_ECDH && (!algo_digest(key->kdf_digest) || !algo_cipher(key->kdf_cipher) ||
+    const struct digest_info *digest = algo_digest(key->kdf_digest);
+    const struct cipher_info *cipher = algo_cipher(key->kdf_cipher);
+    if (key->algo == PUBKEY_ECDH && (!digest || !cipher || digest->size < cipher->key_size || digest->weak ||
                                      key->kdf_cipher < CIPHER_AES128 || key->kdf_cipher > CIPHER_AES256))
         return fail(failure, gpg_error(GPG_ERR_NOT_SUPPORTED),
                     "ECDH with digest algorithm %u and cipher %u for its key wrap is not supported", key->kdf_digest,

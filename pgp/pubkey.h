@@ -6,9 +6,14 @@
 #include "key.h"
 #include "secret.h"
 
-/* Checks a signature value over DIGEST. GPG_ERR_BAD_SIGNATURE where it is wrong. */
+/* Checks a signature value over DIGEST. GPG_ERR_BAD_SIGNATURE where it is wrong, or DIGEST is too short for the key
+ * (RFC 9580 5.2.3.2 … 5.2.3.5); GPG_ERR_NOT_SUPPORTED. */
 MUST_CHECK gpg_error_t pubkey_verify(const struct key *key, enum digest_algo algo, const uint8_t *digest, size_t n,
                                      const struct parts *signature);
+
+/* What libgcrypt signs for DIGEST: (data …). GPG_ERR_DIGEST_ALGO where DIGEST is too short for the key. */
+MUST_CHECK gpg_error_t pubkey_digest_sexp(const struct key *key, enum digest_algo algo, const uint8_t *digest, size_t n,
+                                          gcry_sexp_t *ret);
 
 /* Encrypts FRAME for KEY. FRAME is the session key as the packet wants it before padding: for v3 PKESK algorithm octet,
  * key, 2-octet checksum; for v6 key and checksum; for X25519/X448 the session key alone (no checksum). PKCS#1, ECDH's
