@@ -33,7 +33,7 @@ enum action {
     TOGGLE, /* an enum toggle gets the value NUMBER */
     TEXT,   /* a char * */
     LIST,   /* a struct strings gets one more */
-    NUMBER, /* an int between LOW and NUMBER */
+    NUMBER, /* an int, or an unsigned, between LOW and NUMBER (not negative) */
     SIZE,   /* a uint64_t with K, M, G or T */
     TAKE,   /* a function with NUMBER */
 };

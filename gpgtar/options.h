@@ -104,7 +104,7 @@ struct options {
 
     /* Passphrases. */
     struct passphrase_origin passphrase; /* the last source named */
-    int passphrase_repeat;               /* how often a new one is asked again; default 1 */
+    unsigned passphrase_repeat;          /* how often a new one is asked again; default 1 */
     enum pinentry_mode pinentry_mode;
     char *override_session_key;  /* "ALGO:HEX"; NULL: none */
     int override_session_key_fd; /* -1: none; first line is such a string */
@@ -161,7 +161,7 @@ struct options {
 
     /* What to extract. */
     bool no_wildcards; /* names are literal; default: they are patterns, "\*" is a literal star */
-    int strip_components;
+    unsigned strip_components;
     bool same_permissions;
     enum toggle same_owner; /* default: on as root */
     enum toggle xattrs;     /* default: on */
@@ -172,7 +172,7 @@ struct options {
     bool concatenated;
 
     /* Running. */
-    int jobs;             /* 0: as many as processors; at most 256 */
+    unsigned jobs;        /* 0: as many as processors; at most 256 */
     enum toggle progress; /* default: on a terminal */
     bool dry_run;
     bool batch;

@@ -13,7 +13,7 @@
 struct passphrase_request {
     const struct passphrase_origin *source; /* PASSPHRASE_DEFAULT: the terminal */
     bool is_new;      /* it will protect something: must not be empty; asked again on a terminal */
-    int repeat;       /* how often it is asked again, with is_new */
+    unsigned repeat;  /* how often it is asked again, with is_new */
     bool batch;       /* never ask a person */
     const char *what; /* "Passphrase for backup.gpg"; shown before ": " */
 };
