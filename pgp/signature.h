@@ -31,8 +31,8 @@ struct notation {
     bool critical;
 };
 
-/* A parsed signature. Only subpackets of the hashed area count, but for the issuer, which may be a hint from the
- * unhashed one. */
+/* A parsed signature. Only subpackets of the hashed area count, but for two that prove themselves: the issuer may be a
+ * hint from the unhashed area, and so may the embedded signature. Of several of a kind the last one counts. */
 struct signature {
     uint8_t version;
     uint8_t type;
@@ -57,16 +57,16 @@ struct signature {
     uint8_t pref_compress[16], pref_compress_n;
     uint8_t pref_aead[16], pref_aead_n;     /* LibrePGP/crypto-refresh draft subpacket 34 */
     uint8_t pref_suites[32], pref_suites_n; /* RFC 9580 subpacket 39: pairs cipher, aead */
-    bool critical_unknown; /* a critical subpacket or critical notation that we do not know: the signature is not valid
-                            */
+    bool critical_unknown;      /* a critical subpacket or notation that we do not know: the signature is not valid */
     struct signature *embedded; /* back signature; NULL where there is none */
     struct parts parts;
-    uint8_t *hashed; /* from the version octet to the end of the hashed area, what the digest covers; owned */
+    /* What the digest covers, owned: from the version octet to the end of the hashed area; v3: type and time. */
+    uint8_t *hashed;
     size_t hashed_n;
 };
 
 /* BODY of a packet 2. Unknown versions: GPG_ERR_UNKNOWN_VERSION without a sentence; unknown algorithms parse, parts is
- * empty. */
+ * empty. GPG_ERR_INV_PACKET for what is malformed, in a known subpacket too. */
 MUST_CHECK gpg_error_t signature_parse(struct failure *failure, const uint8_t *body, size_t n, struct signature **ret);
 void signature_free(struct signature *signature);
 
@@ -80,19 +80,22 @@ struct one_pass {
     uint8_t salt_n;
     bool last; /* "nested" octet not zero: the last before the content */
 };
+/* BODY of a packet 4; errors as for signature_parse. */
 MUST_CHECK gpg_error_t one_pass_parse(struct failure *failure, const uint8_t *body, size_t n, struct one_pass *ret);
 
 /* Whether the issuer named in SIGNATURE is KEY (by fingerprint if it names one, else by key id). */
 bool signature_by(const struct signature *signature, const struct key *key);
 
 /* Completes the digest in MD (takes and closes it) over the trailer of SIGNATURE and checks the value with KEY. Says
- * nothing about time, policy or weak digests. GPG_ERR_BAD_SIGNATURE, or GPG_ERR_NOT_SUPPORTED. For v5 document
- * signatures LITERAL (format, name length, name, date: RFC draft's extra fields) is hashed: NULL for zeros. */
+ * nothing about time, policy, weak digests or critical_unknown. GPG_ERR_BAD_SIGNATURE (also for one without a creation
+ * time, RFC 9580 5.2.3.11, and where KEY and SIGNATURE are of versions or algorithms that do not go together), or
+ * GPG_ERR_NOT_SUPPORTED. For v5 document signatures LITERAL (the literal packet's format, name length, name and date:
+ * LibrePGP 5.2.4) is hashed: NULL for the six zeros of a detached one. */
 MUST_CHECK gpg_error_t signature_check(const struct signature *signature, const struct key *key, gcry_md_hd_t takes_md,
                                        const uint8_t *literal, size_t literal_n);
 
-/* Self-signature helpers: hash what the type covers and check with KEY. TARGET: the subkey, or NULL; UID: packet type
- * and body, or NULL. */
+/* Signatures about keys: hash what the type covers and check with SIGNER. TARGET: the subkey of types 0x18, 0x19 and
+ * 0x28, else NULL. UID: the body of a packet 13 or 17. A type that does not fit is GPG_ERR_BAD_SIGNATURE. */
 MUST_CHECK gpg_error_t signature_check_key(const struct signature *signature, const struct key *signer,
                                            const struct key *primary, const struct key *target);
 MUST_CHECK gpg_error_t signature_check_uid(const struct signature *signature, const struct key *signer,
@@ -107,6 +110,9 @@ struct signature_params {
     uint8_t salt[64]; /* v6: random, the same as in the one-pass packet and at the start of the hash */
     const struct notation *notations;
     size_t notation_n;
+    /* v5: the literal packet's format, name length, name and date; NULL for a detached signature. */
+    const uint8_t *literal;
+    size_t literal_n;
 };
 /* Fills salt for a v6 key. */
 void signature_params_salt(const struct key *key, struct signature_params *params);
