@@ -7,17 +7,18 @@
 #include "stream/stream.h"
 
 struct literal {
-    uint8_t format; /* 'b', 't', 'u', 'l' or '1' */
+    uint8_t format; /* 'b', 't', 'u', 'm', 'l' or '1' */
     uint8_t name_n;
     char name[256]; /* NUL added; never used as a path */
     uint32_t date;  /* seconds since 1970 */
 };
 
-/* Reads the fields at the start of the body BODY (borrowed); what stays in BODY is the content. */
+/* Reads the fields at the start of the body BODY (borrowed); what stays in BODY is the content. GPG_ERR_INV_PACKET: an
+ * unknown format, or the body ends within the fields. */
 MUST_CHECK gpg_error_t literal_read(struct failure *failure, struct source *body, struct literal *ret);
 
-/* A sink that writes a literal packet (format b, empty name, date 0) with partial lengths of PART octets (0: best) to
- * BELOW. */
+/* A sink that writes a literal packet (format b, empty name, date 0) with partial lengths of PART octets (0: 64 KiB) to
+ * BELOW, which gets nothing before the first part is full or finish comes. */
 MUST_CHECK gpg_error_t literal_sink_new(size_t part, struct sink *takes_below, struct sink **ret);
 
 #endif
