@@ -10,6 +10,9 @@
 /* The kernel's limits: XATTR_LIST_MAX and XATTR_SIZE_MAX. */
 #define LIST_BYTES  (64 * 1024)
 #define VALUE_BYTES (64 * 1024)
+/* The kernel allocates and clears as much as it is offered: LIST_BYTES at once made an archive of 62 000 files take 1.3
+ * s instead of 0.4. This much serves nearly every file. */
+#define FIRST_LIST_BYTES 512
 
 struct attributes {
     struct attributes_params params;
@@ -45,9 +48,15 @@ static char *path_of(const struct attributes_file *file)
 
 static ssize_t list_names(const struct attributes_file *file, const char *path, char *names)
 {
-    if (file->fd >= 0)
-        return flistxattr(file->fd, names, LIST_BYTES);
-    return file->follow ? listxattr(path, names, LIST_BYTES) : llistxattr(path, names, LIST_BYTES);
+    ssize_t got = -1;
+    for (size_t n = FIRST_LIST_BYTES;; n = LIST_BYTES) {
+        if (file->fd >= 0)
+            got = flistxattr(file->fd, names, n);
+        else
+            got = file->follow ? listxattr(path, names, n) : llistxattr(path, names, n);
+        if (got >= 0 || errno != ERANGE || n == LIST_BYTES)
+            return got;
+    }
 }
 
 static ssize_t get_value(const struct attributes_file *file, const char *path, const char *name, char *value)

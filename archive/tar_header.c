@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tar_header.h"
 
+#include "names.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,17 +157,18 @@ static void put_text(char *field, size_t width, const char *text, size_t n)
     memcpy(field, text, n < width ? n : width);
 }
 
+/* The longest name and prefix: POSIX lets them fill their fields, gpgtar demands a NUL behind. */
+#define NAME_BYTES   99
+#define PREFIX_BYTES 154
+
 /* The place of the slash that divides NAME into prefix and name; 0: it fits without one; -1: it does not fit. */
 static long split(const char *name, size_t n)
 {
-    if (n <= sizeof(((struct ustar *)0)->name))
+    if (n <= NAME_BYTES)
         return 0;
-    for (size_t at = n - 1; at-- > 1;) {
-        if (n - at - 1 > sizeof(((struct ustar *)0)->name))
-            break;
-        if (name[at] == '/' && at <= sizeof(((struct ustar *)0)->prefix))
+    for (size_t at = n - 1; at-- > 1 && n - at - 1 <= NAME_BYTES;)
+        if (name[at] == '/' && at <= PREFIX_BYTES)
             return (long)at;
-    }
     return -1;
 }
 
@@ -178,7 +181,7 @@ static void put_name(struct ustar *header, const char *name)
         name += at + 1;
         n -= (size_t)at + 1;
     }
-    put_text(header->name, sizeof header->name, name, n);
+    put_text(header->name, NAME_BYTES, name, n);
 }
 
 static uint64_t header_time(const struct timespec *time)
@@ -201,16 +204,25 @@ static void seal(struct ustar *header)
     put_number(header->checksum, sizeof header->checksum - 1, sum);
 }
 
-/* The name a program shows that does not know what it reads: FOLDER/WORD/LEAF of NAME. The caller frees. */
-static char *marked_name(const char *name, const char *word)
+/* The name of a sparse member for programs that take its map for content: beside the true one, so that they need no
+ * folder that has no member. The caller frees. */
+static char *sparse_name(const char *name)
 {
+    static const char mark[] = "GNUSparseFile.0.";
     const char *slash = strrchr(name, '/');
-    size_t n_folder = slash ? (size_t)(slash - name) + 1 : 0;
-    size_t n = strlen(name) + strlen(word) + 2;
-    char *marked = malloc(n);
-    if (marked)
-        snprintf(marked, n, "%.*s%s/%s", (int)n_folder, name, word, name + n_folder);
-    return marked;
+    int n_folder = slash ? (int)(slash - name) + 1 : 0;
+    int n_leaf = NAMES_COMPONENT_MAX - (int)strlen(mark);
+    char *marked;
+    return asprintf(&marked, "%.*s%s%.*s", n_folder, name, mark, n_leaf, name + n_folder) < 0 ? NULL : marked;
+}
+
+static bool is_utf8(const char *text)
+{
+    const uint8_t *bytes = (const uint8_t *)text;
+    for (size_t left = text ? strlen(text) : 0, n; left; bytes += n, left -= n)
+        if (!(n = names_utf8(bytes, left)))
+            return false;
+    return true;
 }
 
 static gpg_error_t add_sparse(struct tar_buffer *records, const struct tar_member *member)
@@ -229,10 +241,16 @@ static gpg_error_t add_sparse(struct tar_buffer *records, const struct tar_membe
 static gpg_error_t add_needed(struct tar_buffer *records, const struct tar_member *member, const char *name)
 {
     const struct ustar *fields = NULL;
+    bool long_name = split(name, strlen(name)) < 0;
+    bool long_link = member->link && strlen(member->link) >= sizeof fields->link;
     gpg_error_t err = 0;
-    if (split(name, strlen(name)) < 0)
+    /* Records are UTF-8 unless said otherwise: libarchive then demands it, GNU tar warns of the key. So it is there for
+     * the few names that need it. */
+    if (((long_name || member->sparse) && !is_utf8(member->name)) || (long_link && !is_utf8(member->link)))
+        err = add_text(records, "hdrcharset", "BINARY");
+    if (!err && long_name)
         err = add_text(records, "path", name);
-    if (!err && member->link && strlen(member->link) > sizeof fields->link)
+    if (!err && long_link)
         err = add_text(records, "linkpath", member->link);
     if (!err && !fits_octal(sizeof fields->size, member->size))
         err = add_number(records, "size", member->size);
@@ -255,9 +273,7 @@ static gpg_error_t add_extended(struct tar_buffer *buffer, const struct tar_memb
 {
     struct ustar header = {.type = 'x'};
     const char *slash = strrchr(member->name, '/'), *leaf = slash ? slash + 1 : member->name;
-    int n = snprintf(header.name, sizeof header.name, "PaxHeaders/%s", leaf);
-    if (n >= (int)sizeof header.name)
-        header.name[sizeof header.name - 1] = leaf[sizeof header.name - 1 - strlen("PaxHeaders/")];
+    snprintf(header.name, sizeof header.name, "PaxHeaders/%s", leaf);
     put_number(header.mode, sizeof header.mode, 0644);
     put_number(header.uid, sizeof header.uid, 0);
     put_number(header.gid, sizeof header.gid, 0);
@@ -284,7 +300,7 @@ static gpg_error_t add_header(struct tar_buffer *buffer, const struct tar_member
     put_number(header.size, sizeof header.size, member->size);
     put_number(header.mtime, sizeof header.mtime, header_time(&member->mtime));
     if (member->link)
-        put_text(header.link, sizeof header.link, member->link, strlen(member->link));
+        put_text(header.link, sizeof header.link - 1, member->link, strlen(member->link));
     if (member->uname)
         put_text(header.uname, sizeof header.uname - 1, member->uname, strlen(member->uname));
     if (member->gname)
@@ -302,7 +318,7 @@ gpg_error_t tar_header_add(struct tar_buffer *buffer, const struct tar_member *m
     char *shown = NULL;
     const char *name = member->name;
     if (member->sparse)
-        name = shown = marked_name(member->name, "GNUSparseFile.0");
+        name = shown = sparse_name(member->name);
     else if (member->type == '5' && asprintf(&shown, "%s/", member->name) >= 0)
         name = shown;
     if (!shown && (member->sparse || member->type == '5'))
