@@ -136,8 +136,10 @@ static gpg_error_t fd_source_peek(struct source *source, const void **ret_bytes,
 {
     struct fd_source *file = CONTAINER(source, struct fd_source, source);
     if (file->begin == file->end) {
-        if (!file->block && posix_memalign((void **)&file->block, 4096, file->capacity) != 0)
-            return gpg_error(GPG_ERR_ENOMEM);
+        if (!file->block)
+            file->block = malloc(file->capacity); /* only now: source_read needs none */
+        if (!file->block)
+            return gpg_error_from_syserror();
         file->begin = file->end = 0;
         gpg_error_t error = fd_source_fill(file, file->block, file->capacity, &file->end);
         if (error)

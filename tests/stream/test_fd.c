@@ -83,6 +83,31 @@ static void test_read_and_skip(void **state)
             }
 }
 
+static void test_pump(void **state)
+{
+    (void)state;
+    for (size_t block = 1; block <= LENGTH + 1; block += 10)
+        for (size_t n = 0; n <= LENGTH; n += 10) {
+            struct source *source;
+            struct sink *sink;
+            uint64_t moved;
+            uint8_t to[LENGTH];
+            size_t got;
+            int fd = file_of(0);
+            assert_int_equal(fd_source_new(NULL, n % 20 ? pipe_of(n) : file_of(n), "x", true, block, &source), 0);
+            assert_int_equal(fd_sink_new(NULL, fd, "y", false, &sink), 0);
+            assert_int_equal(pump(source, sink, &moved), 0);
+            assert_int_equal(moved, n);
+            source_free(source);
+            sink_free(sink);
+            assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+            assert_int_equal(fd_read_full(fd, to, LENGTH, &got), 0);
+            assert_int_equal(got, n);
+            assert_memory_equal(to, bytes, n);
+            close(fd);
+        }
+}
+
 static void test_not_closed(void **state)
 {
     (void)state;
@@ -287,13 +312,10 @@ int main(void)
     for (size_t i = 0; i < LENGTH; i++)
         bytes[i] = (uint8_t)(i + 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read_and_skip),
-        cmocka_unit_test(test_not_closed),
-        cmocka_unit_test(test_read_error),
-        cmocka_unit_test(test_write_error),
-        cmocka_unit_test(test_large_write_to_pipes_and_sockets),
-        cmocka_unit_test(test_cancel_wakes),
-        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_read_and_skip), cmocka_unit_test(test_pump),
+        cmocka_unit_test(test_not_closed),    cmocka_unit_test(test_read_error),
+        cmocka_unit_test(test_write_error),   cmocka_unit_test(test_large_write_to_pipes_and_sockets),
+        cmocka_unit_test(test_cancel_wakes),  cmocka_unit_test(test_full),
         cmocka_unit_test(test_whole_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

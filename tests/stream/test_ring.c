@@ -411,11 +411,12 @@ static void test_verdict_of_the_source_below(void **state)
 {
     (void)state;
     uint8_t bytes[WHOLE];
+    fill(bytes, WHOLE);
     for (size_t w = 0; w < ARRAY_SIZE(worker_counts); w++) {
         struct run *run = run_new();
         struct trial trial = trial_of(worker_counts[w], 2);
         struct block_job job = trial_job(&trial, true);
-        struct source *below = failing_source_new(memory_source_new(bytes, 0, 0), SIZE_MAX, true), *source;
+        struct source *below = failing_source_new(memory_source_new(bytes, WHOLE, 0), SIZE_MAX, true), *source;
         assert_int_equal(block_source_new(run, &job, worker_counts[w], below, &source), 0);
         assert_int_equal(gpg_err_code(source_finish(source)), GPG_ERR_BAD_SIGNATURE);
         source_free(source);
