@@ -9,20 +9,30 @@
 #include "algo.h"
 #include "secret.h"
 
+/* The MDC packet at the end of the plaintext: type, length, SHA-1. */
+#define MDC_SIZE 22
+/* Random block and its last two octets again at the start, at most. */
+#define MDC_PREFIX_MAX 18
+
 /* Encrypts everything written, with random prefix and the MDC packet at the end. The version octet is the caller's.
  * WORKERS > 0: SHA-1 and CFB on threads of their own. */
 MUST_CHECK gpg_error_t mdc_sink_new(struct run *run, enum cipher_algo cipher, const struct secret *key,
                                     unsigned workers, struct sink *takes_below, struct sink **ret);
 
-/* BODY: behind the version octet, borrowed. The bytes lent are not yet proven; finish checks the MDC (GPG_ERR_BAD_MDC…
- * any flaw gives the same code). The last 22 octets are never lent. The repeated prefix octets are checked (quick
- * check) only where QUICK_CHECK is set (passphrase-made session keys): no oracle for public-key messages. */
+/* BODY: behind the version octet, borrowed. The bytes lent are not yet proven; finish checks the MDC: GPG_ERR_CHECKSUM
+ * for any flaw, a body that is too short among them, without a sentence. The last 22 octets are never lent, and the
+ * repeated octets of the prefix are not looked at (an oracle otherwise). WORKERS > 0: decryption and SHA-1 on a thread
+ * of their own. */
 MUST_CHECK gpg_error_t mdc_source_new(struct run *run, enum cipher_algo cipher, const struct secret *key,
-                                      bool quick_check, unsigned workers, struct source *borrows_body,
-                                      struct source **ret);
+                                      unsigned workers, struct source *borrows_body, struct source **ret);
+
+/* Whether KEY fits the start of an encrypted body (SEIPD 1 behind its version octet, or packet 9), by the repeated
+ * octets of the prefix: a wrong key passes once in 65536. Only for keys made from passphrases, of which version 4 says
+ * no more; with public keys it would be an oracle. HEAD has N octets, block size + 2 at least, else false. */
+bool mdc_quick_check(enum cipher_algo cipher, const struct secret *key, const uint8_t *head, size_t n);
 
 /* Packet 9: CFB with resynchronisation and no check at all. */
-MUST_CHECK gpg_error_t sed_source_new(struct failure *failure, enum cipher_algo cipher, const struct secret *key,
-                                      struct source *borrows_body, struct source **ret);
+MUST_CHECK gpg_error_t sed_source_new(enum cipher_algo cipher, const struct secret *key, struct source *borrows_body,
+                                      struct source **ret);
 
 #endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "mdc.h"
+
+#include "stream/ring.h"
+
+#include <gcrypt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHA1_SIZE 20
+/* Type octet (packet 19, new format) and length of the MDC packet; the digest covers them too. */
+static const uint8_t mdc_header[MDC_SIZE - SHA1_SIZE] = {0xD3, 0x14};
+
+/* Encrypted or decrypted at a time: small enough for the second-level cache. */
+#define PIECE (64 * 1024)
+/* A block on its way to another thread. */
+#define HOP (256 * 1024)
+
+static gpg_error_t cfb_open(enum cipher_algo algo, const struct secret *key, gcry_cipher_hd_t *ret)
+{
+    const struct cipher_info *info = algo_cipher(algo);
+    if (!info)
+        return gpg_error(GPG_ERR_CIPHER_ALGO);
+    if (key->n != info->key_size)
+        return gpg_error(GPG_ERR_INV_KEYLEN);
+    gcry_cipher_hd_t cipher;
+    gpg_error_t err = gcry_cipher_open(&cipher, info->gcry, GCRY_CIPHER_MODE_CFB, GCRY_CIPHER_SECURE);
+    if (err)
+        return err;
+    err = gcry_cipher_setkey(cipher, key->bytes, key->n);
+    if (!err)
+        err = gcry_cipher_setiv(cipher, NULL, 0); /* zeros */
+    if (err) {
+        gcry_cipher_close(cipher);
+        return err;
+    }
+    *ret = cipher;
+    return 0;
+}
+
+/* --- Writing: mdc_sink (prefix, SHA-1, MDC) ▸ [ring] ▸ cfb_sink ▸ below --- */
+
+struct cfb_sink {
+    struct sink sink;
+    gcry_cipher_hd_t cipher;
+    struct sink *below;
+    uint8_t piece[PIECE];
+};
+
+static gpg_error_t cfb_write(struct sink *sink, const void *bytes, size_t n)
+{
+    struct cfb_sink *self = CONTAINER(sink, struct cfb_sink, sink);
+    const uint8_t *from = bytes;
+    while (n) {
+        size_t part = n < PIECE ? n : PIECE;
+        gpg_error_t err = gcry_cipher_encrypt(self->cipher, self->piece, part, from, part);
+        if (!err)
+            err = sink_write(self->below, self->piece, part);
+        if (err)
+            return err;
+        from += part;
+        n -= part;
+    }
+    return 0;
+}
+
+static gpg_error_t cfb_finish(struct sink *sink)
+{
+    return sink_finish(CONTAINER(sink, struct cfb_sink, sink)->below);
+}
+
+static void cfb_free(struct sink *sink)
+{
+    struct cfb_sink *self = CONTAINER(sink, struct cfb_sink, sink);
+    sink_free(self->below);
+    gcry_cipher_close(self->cipher);
+    free(self);
+}
+
+static const struct sink_ops cfb_sink_ops = {.write = cfb_write, .finish = cfb_finish, .free = cfb_free};
+
+static gpg_error_t cfb_sink_new(enum cipher_algo cipher, const struct secret *key, struct sink *takes_below,
+                                struct sink **ret)
+{
+    struct cfb_sink *self = calloc(1, sizeof *self);
+    gpg_error_t err = self ? cfb_open(cipher, key, &self->cipher) : gpg_error_from_syserror();
+    if (err) {
+        free(self);
+        sink_free(takes_below);
+        return err;
+    }
+    sink_init(&self->sink, &cfb_sink_ops);
+    self->below = takes_below;
+    *ret = &self->sink;
+    return 0;
+}
+
+struct mdc_sink {
+    struct sink sink;
+    gcry_md_hd_t sha1;
+    struct sink *below;
+    size_t block_size;
+    bool begun; /* the prefix has been written */
+};
+
+static gpg_error_t mdc_put(struct mdc_sink *self, const void *bytes, size_t n)
+{
+    gcry_md_write(self->sha1, bytes, n);
+    return sink_write(self->below, bytes, n);
+}
+
+static gpg_error_t mdc_begin(struct mdc_sink *self)
+{
+    uint8_t prefix[MDC_PREFIX_MAX];
+    if (self->begun)
+        return 0;
+    self->begun = true;
+    size_t n = self->block_size;
+    gcry_randomize(prefix, n, GCRY_STRONG_RANDOM);
+    memcpy(prefix + n, prefix + n - 2, 2);
+    return mdc_put(self, prefix, n + 2);
+}
+
+static gpg_error_t mdc_write(struct sink *sink, const void *bytes, size_t n)
+{
+    struct mdc_sink *self = CONTAINER(sink, struct mdc_sink, sink);
+    gpg_error_t err = mdc_begin(self);
+    return err ? err : mdc_put(self, bytes, n);
+}
+
+static gpg_error_t mdc_sink_finish(struct sink *sink)
+{
+    struct mdc_sink *self = CONTAINER(sink, struct mdc_sink, sink);
+    gpg_error_t err = mdc_begin(self);
+    if (!err)
+        err = mdc_put(self, mdc_header, sizeof mdc_header);
+    if (!err)
+        err = sink_write(self->below, gcry_md_read(self->sha1, GCRY_MD_SHA1), SHA1_SIZE);
+    return err ? err : sink_finish(self->below);
+}
+
+static void mdc_sink_free(struct sink *sink)
+{
+    struct mdc_sink *self = CONTAINER(sink, struct mdc_sink, sink);
+    sink_free(self->below);
+    gcry_md_close(self->sha1);
+    free(self);
+}
+
+static const struct sink_ops mdc_sink_ops = {.write = mdc_write, .finish = mdc_sink_finish, .free = mdc_sink_free};
+
+gpg_error_t mdc_sink_new(struct run *run, enum cipher_algo cipher, const struct secret *key, unsigned workers,
+                         struct sink *takes_below, struct sink **ret)
+{
+    struct sink *below = takes_below;
+    struct mdc_sink *self = NULL;
+    gpg_error_t err = cfb_sink_new(cipher, key, below, &below);
+    if (err)
+        return err;
+    if (workers) {
+        const struct block_job hop = {.block_size = HOP};
+        err = block_sink_new(run, &hop, 1, below, &below);
+        if (err)
+            return err;
+    }
+    self = calloc(1, sizeof *self);
+    err = self ? gcry_md_open(&self->sha1, GCRY_MD_SHA1, 0) : gpg_error_from_syserror();
+    if (err) {
+        sink_free(below);
+        free(self);
+        return err;
+    }
+    sink_init(&self->sink, &mdc_sink_ops);
+    self->below = below;
+    self->block_size = algo_cipher(cipher)->block_size;
+    *ret = &self->sink;
+    return 0;
+}
+
+/* --- Reading --- */
+
+struct mdc_source {
+    struct source source;
+    gcry_cipher_hd_t cipher;
+    gcry_md_hd_t sha1;
+    struct source *body; /* borrowed */
+    size_t prefix_left;  /* octets of the prefix still to be dropped */
+    size_t from, to;     /* of TEXT: lent, and hashed already */
+    size_t end;          /* of TEXT: decrypted; the MDC_SIZE octets before it may be the MDC */
+    bool ended;          /* the body is at its end */
+    uint8_t text[PIECE + MDC_SIZE];
+};
+
+/* Decrypts what BODY lends behind TEXT's end. */
+static gpg_error_t mdc_fetch(struct mdc_source *self)
+{
+    const void *bytes;
+    size_t n;
+    gpg_error_t err = source_peek(self->body, &bytes, &n);
+    if (err)
+        return err;
+    if (!n) {
+        self->ended = true;
+        return 0;
+    }
+    size_t room = sizeof self->text - self->end;
+    if (n > room)
+        n = room;
+    err = gcry_cipher_decrypt(self->cipher, self->text + self->end, n, bytes, n);
+    if (err)
+        return err;
+    source_consume(self->body, n);
+    self->end += n;
+    return 0;
+}
+
+/* Makes sure that something can be lent, from FROM to TO; both equal: the end. */
+static gpg_error_t mdc_fill(struct mdc_source *self)
+{
+    while (self->from == self->to && !self->ended) {
+        memmove(self->text, self->text + self->to, self->end - self->to);
+        self->end -= self->to;
+        self->from = self->to = 0;
+        gpg_error_t err = mdc_fetch(self);
+        if (err)
+            return err;
+        if (self->end <= MDC_SIZE)
+            continue;
+        self->to = self->end - MDC_SIZE;
+        gcry_md_write(self->sha1, self->text, self->to);
+        size_t drop = self->to < self->prefix_left ? self->to : self->prefix_left;
+        self->from += drop;
+        self->prefix_left -= drop;
+    }
+    return 0;
+}
+
+static gpg_error_t mdc_peek(struct source *source, const void **ret_bytes, size_t *ret_n)
+{
+    struct mdc_source *self = CONTAINER(source, struct mdc_source, source);
+    gpg_error_t err = mdc_fill(self);
+    if (err)
+        return err;
+    *ret_bytes = self->text + self->from;
+    *ret_n = self->to - self->from;
+    return 0;
+}
+
+static void mdc_consume(struct source *source, size_t n)
+{
+    CONTAINER(source, struct mdc_source, source)->from += n;
+}
+
+static gpg_error_t mdc_source_finish(struct source *source)
+{
+    struct mdc_source *self = CONTAINER(source, struct mdc_source, source);
+    while (!self->ended) {
+        self->from = self->to;
+        gpg_error_t err = mdc_fill(self);
+        if (err)
+            return err;
+    }
+    const uint8_t *mdc = self->text + self->to;
+    if (self->prefix_left || self->end - self->to != MDC_SIZE)
+        return gpg_error(GPG_ERR_CHECKSUM);
+    gcry_md_write(self->sha1, mdc, sizeof mdc_header);
+    uint8_t expected[MDC_SIZE];
+    memcpy(expected, mdc_header, sizeof mdc_header);
+    memcpy(expected + sizeof mdc_header, gcry_md_read(self->sha1, GCRY_MD_SHA1), SHA1_SIZE);
+    return bytes_equal_secretly(expected, mdc, MDC_SIZE) ? 0 : gpg_error(GPG_ERR_CHECKSUM);
+}
+
+static void mdc_source_free(struct source *source)
+{
+    struct mdc_source *self = CONTAINER(source, struct mdc_source, source);
+    gcry_cipher_close(self->cipher);
+    gcry_md_close(self->sha1);
+    free(self);
+}
+
+static const struct source_ops mdc_source_ops = {
+    .peek = mdc_peek, .consume = mdc_consume, .finish = mdc_source_finish, .free = mdc_source_free};
+
+gpg_error_t mdc_source_new(struct run *run, enum cipher_algo cipher, const struct secret *key, unsigned workers,
+                           struct source *borrows_body, struct source **ret)
+{
+    struct mdc_source *self = calloc(1, sizeof *self);
+    gpg_error_t err = self ? cfb_open(cipher, key, &self->cipher) : gpg_error_from_syserror();
+    if (!err)
+        err = gcry_md_open(&self->sha1, GCRY_MD_SHA1, 0);
+    if (err) {
+        if (self)
+            gcry_cipher_close(self->cipher);
+        free(self);
+        return err;
+    }
+    source_init(&self->source, &mdc_source_ops);
+    self->body = borrows_body;
+    self->prefix_left = algo_cipher(cipher)->block_size + 2u;
+    if (!workers) {
+        *ret = &self->source;
+        return 0;
+    }
+    const struct block_job hop = {.block_size = HOP};
+    return block_source_new(run, &hop, 1, &self->source, ret);
+}
+
+bool mdc_quick_check(enum cipher_algo algo, const struct secret *key, const uint8_t *head, size_t n)
+{
+    gcry_cipher_hd_t cipher;
+    uint8_t prefix[MDC_PREFIX_MAX];
+    if (cfb_open(algo, key, &cipher))
+        return false;
+    size_t block_size = algo_cipher(algo)->block_size;
+    bool fits = n >= block_size + 2 && !gcry_cipher_decrypt(cipher, prefix, block_size + 2, head, block_size + 2) &&
+                bytes_equal_secretly(prefix + block_size - 2, prefix + block_size, 2);
+    gcry_cipher_close(cipher);
+    bytes_wipe(prefix, sizeof prefix);
+    return fits;
+}
+
+/* --- Packet 9 --- */
+
+struct sed_source {
+    struct source source;
+    gcry_cipher_hd_t cipher;
+    struct source *body; /* borrowed */
+    size_t block_size;
+    bool begun; /* the prefix has been read */
+    size_t from, end;
+    uint8_t text[PIECE];
+};
+
+/* Drops the prefix; the last block of its ciphertext is the IV of the rest (RFC 9580 5.7). */
+static gpg_error_t sed_begin(struct sed_source *self)
+{
+    uint8_t prefix[MDC_PREFIX_MAX];
+    size_t n = self->block_size + 2, got;
+    if (self->begun)
+        return 0;
+    self->begun = true;
+    gpg_error_t err = source_read(self->body, prefix, n, &got);
+    if (!err && got < n)
+        err = gpg_error(GPG_ERR_TRUNCATED);
+    return err ? err : gcry_cipher_setiv(self->cipher, prefix + 2, self->block_size);
+}
+
+static gpg_error_t sed_peek(struct source *source, const void **ret_bytes, size_t *ret_n)
+{
+    struct sed_source *self = CONTAINER(source, struct sed_source, source);
+    gpg_error_t err = sed_begin(self);
+    if (!err && self->from == self->end) {
+        const void *bytes;
+        size_t n;
+        err = source_peek(self->body, &bytes, &n);
+        if (!err && n > PIECE)
+            n = PIECE;
+        if (!err && n)
+            err = gcry_cipher_decrypt(self->cipher, self->text, n, bytes, n);
+        if (!err) {
+            source_consume(self->body, n);
+            self->from = 0;
+            self->end = n;
+        }
+    }
+    *ret_bytes = self->text + self->from;
+    *ret_n = self->end - self->from;
+    return err;
+}
+
+static void sed_consume(struct source *source, size_t n)
+{
+    CONTAINER(source, struct sed_source, source)->from += n;
+}
+
+static gpg_error_t sed_finish(struct source *source)
+{
+    struct sed_source *self = CONTAINER(source, struct sed_source, source);
+    for (;;) {
+        const void *bytes;
+        size_t n;
+        gpg_error_t err = sed_peek(source, &bytes, &n);
+        if (err || !n)
+            return err;
+        self->from = self->end;
+    }
+}
+
+static void sed_free(struct source *source)
+{
+    struct sed_source *self = CONTAINER(source, struct sed_source, source);
+    gcry_cipher_close(self->cipher);
+    free(self);
+}
+
+static const struct source_ops sed_source_ops = {
+    .peek = sed_peek, .consume = sed_consume, .finish = sed_finish, .free = sed_free};
+
+gpg_error_t sed_source_new(enum cipher_algo cipher, const struct secret *key, struct source *borrows_body,
+                           struct source **ret)
+{
+    struct sed_source *self = calloc(1, sizeof *self);
+    gpg_error_t err = self ? cfb_open(cipher, key, &self->cipher) : gpg_error_from_syserror();
+    if (err) {
+        free(self);
+        return err;
+    }
+    source_init(&self->source, &sed_source_ops);
+    self->body = borrows_body;
+    self->block_size = algo_cipher(cipher)->block_size;
+    *ret = &self->source;
+    return 0;
+}
