@@ -43,16 +43,22 @@ struct block_job {
  * Threads (WORKERS > 0): the workers, plus one that pumps blocks to or from the stream below. A job without work starts
  * no workers, only the pump (pass WORKERS = 1).
  *
+ * Failures: of the blocks that fail, the first in stream order counts; its bytes and all later ones go nowhere. Freeing
+ * an unfinished stage stops its threads, also where they wait in the stream below, and leaves the rest of the run
+ * alone. When the run is cancelled by others, every call returns GPG_ERR_CANCELED; run_cancelled knows why.
+ *
  * Sink: write gathers into blocks. finish hands over the last block (also for an empty stream), waits until everything
- * has been written below, finishes the sink below and returns its result. free of an unfinished one cancels what runs
- * inside it, without finishing. */
+ * has been written below, finishes the sink below and returns its result. A failure of a block or of the sink below is
+ * returned by a later write or by finish, and cancels the run. */
 MUST_CHECK gpg_error_t block_sink_new(struct run *run, const struct block_job *job, unsigned workers,
                                       struct sink *takes_below, struct sink **ret);
 
 /* Source: lends transformed blocks. The thread that pumps owns the source below until the end or an error; bytes
- * of a block whose work failed are never lent. finish reads to the end, joins the threads, then finishes the source
- * below. BORROWS_BELOW: the source below is only used until the end was reached (or the block source is freed); it is
- * neither finished nor freed. */
+ * of a block whose work failed are never lent. A failure, also of the source below, is given out in its turn, after the
+ * blocks before it, and cancels nothing: the reader decides. finish reads to the end, joins the threads, then finishes
+ * the source below. BORROWS_BELOW: the source below is only used until the end was reached (or the block source is
+ * freed); it is neither finished nor freed. Where it was freed before the end, the source below was read ahead by an
+ * unknown length and may be left with GPG_ERR_CANCELED. */
 MUST_CHECK gpg_error_t block_source_new(struct run *run, const struct block_job *job, unsigned workers,
                                         struct source *takes_below, struct source **ret);
 MUST_CHECK gpg_error_t block_source_borrow(struct run *run, const struct block_job *job, unsigned workers,
