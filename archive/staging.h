@@ -2,7 +2,7 @@
 /* staging: a private folder in which an extraction grows until the verdict.
  *
  * It is called `.gpgtar-XXXXXX` (mode 0700), stands in the folder in which the result will stand, so on the same file
- * system, and holds `tree` (what is extracted) and, during the release, `old` (what was replaced). All work is relative
+ * system, and holds `tree`, what is extracted. All work is relative
  * to descriptors and follows no link; only what was made here is removed. Its descriptor holds a lock (flock), by which
  * the leftover of a killed run is told from one at work. */
 #ifndef ARCHIVE_STAGING_H
