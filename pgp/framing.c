@@ -52,7 +52,7 @@ static gpg_error_t length_octets(struct failure *failure, struct source *raw, st
 {
     packet->length = 0;
     while (n--) {
-        uint8_t octet;
+        uint8_t octet = 0;
         gpg_error_t error = header_octet(failure, raw, packet, &octet);
         if (error)
             return error;
@@ -63,7 +63,7 @@ static gpg_error_t length_octets(struct failure *failure, struct source *raw, st
 
 static gpg_error_t new_format_length(struct failure *failure, struct source *raw, struct packet *packet)
 {
-    uint8_t first, second;
+    uint8_t first = 0, second = 0;
     gpg_error_t error = header_octet(failure, raw, packet, &first);
     if (error)
         return error;
@@ -99,7 +99,7 @@ static gpg_error_t old_format_length(struct failure *failure, struct source *raw
 gpg_error_t packet_next(struct failure *failure, struct source *source, struct packet *ret, bool *ret_end)
 {
     struct packet packet = {0};
-    uint8_t first;
+    uint8_t first = 0;
     bool end;
     gpg_error_t error = next_octet(source, &first, &end);
     if (error)
