@@ -52,6 +52,9 @@ static int main_command(const struct options *options, struct report *report)
     signals_watch(NULL);
 
 out:
+    /* In a chain of threads the top may see only that the run was cancelled; the run knows why. */
+    if (err && run_cancelled(run))
+        err = run_cancelled(run);
     if (err && !signals_caught()) {
         fail(run_failure(run), err, "%s", gpg_strerror(err));
         report_failure(report, run_failure(run));
