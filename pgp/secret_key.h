@@ -15,15 +15,26 @@ struct passphrase_source {
 };
 
 /* How the secret part is kept. */
-enum secret_state { SECRET_PLAIN, SECRET_LOCKED, SECRET_DUMMY, SECRET_ON_CARD, SECRET_UNSUPPORTED };
+enum secret_state {
+    SECRET_PLAIN, /* or unlocked by now */
+    SECRET_LOCKED,
+    SECRET_DUMMY,
+    SECRET_ON_CARD,
+    SECRET_UNSUPPORTED, /* a key derivation, cipher or mode that we do not have */
+};
 
-/* Parses a packet 5 or 7 whole. A locked key is unlocked at its first use with a passphrase from SOURCE (borrowed, may
- * be NULL; asked at most three times); a wrong one is GPG_ERR_BAD_PASSPHRASE. Dummy and card stubs cannot be used:
- * GPG_ERR_NO_SECKEY. Every usage octet: 0, 253 (AEAD), 254, 255 and old direct cipher octets. */
+/* Times that a passphrase is asked for. */
+#define SECRET_KEY_ATTEMPTS 3
+
+/* Parses a packet 5 or 7 whole; errors as for key_parse. A locked key is unlocked at its first use with a passphrase
+ * from SOURCE (borrowed, may be NULL: GPG_ERR_NO_PASSPHRASE then); a wrong one is GPG_ERR_BAD_PASSPHRASE, a secret that
+ * does not fit the public part GPG_ERR_BAD_SECKEY. Dummy and card stubs cannot be used: GPG_ERR_NO_SECKEY. Every usage
+ * octet: 0, 253 (AEAD), 254, 255 and old direct cipher octets. */
 MUST_CHECK gpg_error_t secret_key_parse(struct failure *failure, unsigned packet_type, const uint8_t *body, size_t n,
                                         const struct passphrase_source *source, struct secret_key **ret);
+/* Also of keys that are not ours (agent.c): on a card or locked. */
 enum secret_state secret_key_state(const struct secret_key *secret_key);
-/* Unlocks now, so that no question comes later. */
+/* Unlocks now, so that no question comes later; does nothing for keys that are not ours. */
 MUST_CHECK gpg_error_t secret_key_unlock(struct failure *failure, struct secret_key *secret_key);
 
 #endif
