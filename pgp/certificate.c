@@ -601,6 +601,11 @@ const char *certificate_uid(const struct certificate *certificate, unsigned numb
     return certificate->uids[number].text;
 }
 
+size_t certificate_uid_length(const struct certificate *certificate, unsigned number)
+{
+    return certificate->uids[number].n;
+}
+
 const struct signature *certificate_preferences(const struct certificate *certificate)
 {
     const struct component *primary = &certificate->keys[0];

@@ -72,6 +72,8 @@ unsigned certificate_key_uses(const struct certificate *certificate, unsigned nu
  * but here. RET_REVOKED (may be NULL): revoked, or its certification has expired. */
 unsigned certificate_uids(const struct certificate *certificate);
 const char *certificate_uid(const struct certificate *certificate, unsigned number, bool *ret_revoked);
+/* Octets of it: a hostile one may contain NULs. */
+size_t certificate_uid_length(const struct certificate *certificate, unsigned number);
 /* Of the primary user id's (v6: the direct-key's) newest valid self-signature, else of the other kind. NULL: none. */
 const struct signature *certificate_preferences(const struct certificate *certificate);
 /* Set by the keystore from the trust database. */
