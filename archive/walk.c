@@ -275,7 +275,7 @@ static bool is_frame(const struct frame *frame, int fd)
 static void reopen(struct walk *walk, int below_fd)
 {
     struct frame *frame = &walk->frames[walk->n_frames - 1];
-    if (frame->fd >= 0 || frame->next == frame->n)
+    if (frame->fd >= 0)
         return;
     int fd = below_fd >= 0 ? openat(below_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     if (!is_frame(frame, fd)) {
@@ -289,6 +289,8 @@ static void reopen(struct walk *walk, int below_fd)
     }
     if (fd >= 0)
         close(fd);
+    if (frame->next == frame->n)
+        return;
     walk->path[frame->path_n] = 0;
     flaw(walk, NOTICE_VANISHED, gpg_error(GPG_ERR_ENOENT));
     frame->next = frame->n;
@@ -403,7 +405,7 @@ static gpg_error_t open_folder(struct walk *walk, bool *ret_take)
 {
     struct walk_entry *entry = &walk->entry;
     *ret_take = true;
-    if (entry->follow && is_loop(walk, &entry->stat)) {
+    if (walk->options->dereference && is_loop(walk, &entry->stat)) {
         flaw(walk, NOTICE_UNREADABLE, gpg_error(GPG_ERR_ELOOP));
         *ret_take = false;
         return 0;
