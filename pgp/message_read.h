@@ -38,13 +38,15 @@ enum signature_status {
 
 struct signature_verdict {
     enum signature_status status;
-    const struct signature *signature; /* NULL for SIGNATURE_MISSING */
-    struct certificate *certificate;   /* NULL without the key; borrowed */
+    const struct signature *signature; /* NULL: SIGNATURE_MISSING, or SIGNATURE_UNSUPPORTED of an unknown version */
+    struct certificate *certificate;   /* NULL without the key; the verdict's own reference */
     unsigned key_number;
     uint8_t issuer[KEY_FPR_MAX]; /* as claimed */
-    uint8_t issuer_n;            /* 8, 20 or 32 */
-    gpg_error_t code;
+    uint8_t issuer_n;            /* 8, 20 or 32; 0: not said */
+    gpg_error_t code;            /* 0 for SIGNATURE_GOOD and SIGNATURE_GOOD_KEY_EXPIRED */
 };
+/* A signature may be that many seconds newer than now: clocks differ. A newer one is SIGNATURE_NOT_ALLOWED. */
+#define SIGNATURE_CLOCK_SKEW 3600
 
 enum message_event_kind {
     EVENT_ENC_TO,         /* esk */
@@ -52,7 +54,7 @@ enum message_event_kind {
     EVENT_DECRYPTION_KEY, /* key (and certificate where known): it opened the message */
     EVENT_SESSION_KEY,    /* session_key: for --show-session-key */
     EVENT_BEGIN_DECRYPTION,
-    EVENT_DECRYPTION_INFO, /* protection, cipher, aead */
+    EVENT_DECRYPTION_INFO, /* protection (PROTECT_NONE: packet 9), cipher, aead */
     EVENT_PLAINTEXT,       /* literal */
     EVENT_SIGNATURE,       /* verdict */
     EVENT_DECRYPTION_OKAY,
@@ -76,7 +78,7 @@ struct message_event {
 };
 
 struct read_params {
-    struct keystore *keystore;                   /* borrowed; NULL: none */
+    struct keystore *keystore;                   /* NULL: none */
     const struct passphrase_source *passphrases; /* for SKESK; asked once with key NULL per attempt; NULL: none */
     const struct session_key *session_key;       /* --override-session-key; NULL: none */
     struct s2k_limits s2k_limits;
@@ -97,24 +99,33 @@ struct message_verdict {
     bool complete;       /* read to the very end, grammar kept */
     unsigned signatures; /* number of verdicts */
     const struct signature_verdict *verdict;
-    unsigned good, bad,
-        unknown; /* GOOD and GOOD_KEY_EXPIRED; BAD, EXPIRED, KEY_*, WEAK, NOT_ALLOWED; NO_KEY, UNSUPPORTED, MISSING */
+    unsigned good;    /* GOOD and GOOD_KEY_EXPIRED */
+    unsigned bad;     /* BAD, EXPIRED, KEY_EXPIRED, KEY_REVOKED, WEAK, NOT_ALLOWED */
+    unsigned unknown; /* NO_KEY, UNSUPPORTED, MISSING */
     struct literal literal;
 };
 
 /* Reads up to the start of the content: session keys are opened (passphrases and agent are asked) here. *RET gives the
  * literal's content; its finish reads to the very end of RAW, checks the last tag or MDC, trailing packets and bytes,
  * and signatures. finish fails for damage of any kind and for grammar; signatures do not make it fail: the verdict
- * tells, the caller has the policy. RAW is finished too. Codes: GPG_ERR_NO_DATA (not OpenPGP), GPG_ERR_NO_SECKEY,
- * GPG_ERR_BAD_PASSPHRASE / GPG_ERR_NO_PASSPHRASE, GPG_ERR_DECRYPT_FAILED / GPG_ERR_CHECKSUM / GPG_ERR_BAD_MDC..
- * (damaged or wrong key, one sentence for public-key messages), GPG_ERR_NO_MDC… (packet 9), GPG_ERR_NOT_SUPPORTED,
- * GPG_ERR_TRUNCATED, GPG_ERR_INV_PACKET. */
+ * tells, the caller has the policy. RAW is finished too. What PARAMS points to is borrowed until the source is freed;
+ * RUN may be NULL for jobs = 0.
+ *
+ * Threads (jobs > 0): reading and decryption on their own; JOBS workers for EAX, one for what is faster than reading.
+ *
+ * Codes: GPG_ERR_NO_DATA: not an OpenPGP message (keys, a detached signature among them). GPG_ERR_NO_SECKEY,
+ * GPG_ERR_BAD_PASSPHRASE, GPG_ERR_NO_PASSPHRASE, and what key and agent say. GPG_ERR_DECRYPT_FAILED: damaged, or the
+ * wrong session key: one sentence for both. GPG_ERR_CHECKSUM: the same where a passphrase opened the message, so that
+ * it is known to be damage. GPG_ERR_UNSUPPORTED_PROTECTION: packet 9. GPG_ERR_NOT_SUPPORTED, GPG_ERR_UNKNOWN_PACKET (a
+ * critical one), GPG_ERR_TRUNCATED, GPG_ERR_INV_PACKET, GPG_ERR_TOO_LARGE (max_output), GPG_ERR_COMPR_FAILED. Where
+ * SEIPD 1 protects the data, flaws found inside are reported only after the MDC was found right; else the MDC is. */
 MUST_CHECK gpg_error_t message_source_new(struct run *run, const struct read_params *params, struct source *takes_raw,
                                           struct source **ret);
 /* Borrowed; valid until the source is freed. */
 const struct message_verdict *message_verdict(const struct source *message);
 
-/* A detached signature: SIGNATURES (armored or not) over CONTENT. Both are read to their ends and finished. */
+/* Detached signatures: SIGNATURES (armored or not) over CONTENT. Both are read to their ends and finished. As above, it
+ * is the verdict that says whether they are good. Of PARAMS keystore, allow_weak_digests, now, jobs and event count. */
 MUST_CHECK gpg_error_t message_verify_detached(struct run *run, const struct read_params *params,
                                                struct source *takes_signatures, struct source *takes_content,
                                                struct message_verdict **ret);
