@@ -95,8 +95,9 @@ int feed_open(struct feed *feed, struct archive *archive, bool skips)
     return archive_read_open1(archive);
 }
 
-void feed_settle(struct feed *feed, uint64_t position)
+bool feed_settle(struct feed *feed, uint64_t position)
 {
+    bool complete = position >= feed->lent_at;
     size_t used = 0;
     if (position > feed->lent_at)
         used = position - feed->lent_at < feed->lent_n ? (size_t)(position - feed->lent_at) : feed->lent_n;
@@ -109,4 +110,5 @@ void feed_settle(struct feed *feed, uint64_t position)
     feed->lent_n = 0;
     feed->gathered = false;
     feed->lent_at = 0;
+    return complete;
 }

@@ -36,7 +36,8 @@ MUST_CHECK gpg_error_t feed_next(struct feed *feed, const uint8_t **ret_bytes, s
 MUST_CHECK int feed_open(struct feed *feed, struct archive *archive, bool skips);
 
 /* Whoever read is finished and has used POSITION bytes since the start: drops these and counts from 0 again. Must be
- * called before another reads from FEED. */
-void feed_settle(struct feed *feed, uint64_t position);
+ * called before another reads from FEED. False: some of what was lent behind POSITION is lost, because libarchive put
+ * it together with a later block. */
+bool feed_settle(struct feed *feed, uint64_t position);
 
 #endif

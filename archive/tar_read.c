@@ -9,6 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The checksum in a header of any tar: octal digits. */
+#define CHECKSUM_AT   148
+#define CHECKSUM_SIZE 8
+/* Where a header says what it is a header of. */
+#define TYPE_AT 156
+
 struct tar_reader {
     const struct tar_read_params *params;
     struct source *source;
@@ -21,7 +27,6 @@ struct tar_reader {
     bool ended;        /* no more members */
     bool passing_over; /* damaged headers, of which the first was reported */
     bool data_ended;
-    uint64_t archives;
     uint64_t size;  /* content given out */
     uint64_t files; /* members given out */
     struct tar_read_counts counts;
@@ -84,7 +89,8 @@ static gpg_error_t not_a_tar(struct tar_reader *reader, const char *what)
 /* libarchive gave up at member NAME (NULL: at a header). */
 static gpg_error_t broken(struct tar_reader *reader, const char *name)
 {
-    struct failure *failure = reader->params->failure;
+    /* With salvage it is not a failure. */
+    struct failure *failure = reader->params->salvage ? NULL : reader->params->failure;
     const char *at = name ? name : "a member's header";
     gpg_error_t error = reader->feed.error;
     if (gpg_err_code(error) == GPG_ERR_TRUNCATED || (!error && reader->feed.ended))
@@ -107,7 +113,7 @@ static gpg_error_t give_up(struct tar_reader *reader, const char *name, gpg_erro
         return error;
     reader->ended = true;
     reader->counts.cut_by = error;
-    tar_reader_flaw(reader, name, error, "the archive cannot be read on from here");
+    tar_reader_flaw(reader, name, error, "the archive is cut off or damaged here, what follows is lost");
     return 0;
 }
 
@@ -128,7 +134,7 @@ static gpg_error_t open_feed(struct tar_reader *reader)
     if (!n)
         return not_a_tar(reader, ": it is empty");
     const char *kind = unpack_kind(bytes, n);
-    feed_settle(&feed, 0);
+    (void)feed_settle(&feed, 0);
     if (!kind) {
         reader->feed = feed;
         return 0;
@@ -139,30 +145,65 @@ static gpg_error_t open_feed(struct tar_reader *reader)
     return error;
 }
 
-static gpg_error_t open_archive(struct tar_reader *reader)
+static bool all_zero(const uint8_t *bytes, size_t n)
 {
-    if (!reader->opened) {
-        gpg_error_t error = open_feed(reader);
-        if (error)
-            return error;
+    return !n || (!bytes[0] && !memcmp(bytes, bytes + 1, n - 1));
+}
+
+/* Whether these N bytes may be the start of a tar: a header whose checksum is right (some old programs added signed
+ * bytes), or zeros. */
+static bool starts_tar(const uint8_t *bytes, size_t n)
+{
+    if (n < FEED_UNIT)
+        return false;
+    long plain = 0, with_sign = 0, written = 0;
+    for (size_t i = 0; i < FEED_UNIT; i++) {
+        uint8_t byte = i >= CHECKSUM_AT && i < CHECKSUM_AT + CHECKSUM_SIZE ? ' ' : bytes[i];
+        plain += byte;
+        with_sign += (int8_t)byte;
     }
+    const uint8_t *digit = bytes + CHECKSUM_AT, *end = digit + CHECKSUM_SIZE;
+    while (digit < end && *digit == ' ')
+        digit++;
+    while (digit < end && *digit >= '0' && *digit <= '7')
+        written = written * 8 + (*digit++ - '0');
+    return written == plain || written == with_sign || all_zero(bytes, FEED_UNIT);
+}
+
+/* Starts with the tar that the feed stands before. *RET_IS_TAR: there is one. */
+static gpg_error_t open_archive(struct tar_reader *reader, bool *ret_is_tar)
+{
+    const uint8_t *bytes;
+    size_t n;
+    gpg_error_t error = feed_next(&reader->feed, &bytes, &n);
+    if (error)
+        return error;
+    *ret_is_tar = starts_tar(bytes, n);
+    (void)feed_settle(&reader->feed, 0);
+    if (!*ret_is_tar)
+        return 0;
     archive_read_free(reader->archive);
     reader->archive = archive_read_new();
     if (!reader->archive)
         return gpg_error(GPG_ERR_ENOMEM);
     archive_read_support_format_tar(reader->archive);
-    reader->archives++;
     if (feed_open(&reader->feed, reader->archive, reader->params->quick) != ARCHIVE_OK)
         return broken(reader, NULL);
     return 0;
 }
 
-/* ---- the end ---- */
-
-static bool all_zero(const uint8_t *bytes, size_t n)
+static gpg_error_t open_first(struct tar_reader *reader)
 {
-    return !n || (!bytes[0] && !memcmp(bytes, bytes + 1, n - 1));
+    bool is_tar = false;
+    gpg_error_t error = open_feed(reader);
+    if (!error)
+        error = open_archive(reader, &is_tar);
+    if (!error && !is_tar)
+        error = not_a_tar(reader, "");
+    return error;
 }
+
+/* ---- the end ---- */
 
 /* Reads to the last byte of the tar, or, with AGAIN, up to the unit that is not zero: *RET_MORE. */
 static gpg_error_t drain(struct tar_reader *reader, bool again, bool *ret_more)
@@ -184,7 +225,7 @@ static gpg_error_t drain(struct tar_reader *reader, bool again, bool *ret_more)
         size_t at = 0;
         while (n - at > FEED_UNIT && all_zero(bytes + at, FEED_UNIT))
             at += FEED_UNIT;
-        feed_settle(&reader->feed, reader->feed.lent_at + at);
+        (void)feed_settle(&reader->feed, reader->feed.lent_at + at);
         break;
     }
     *ret_more = more;
@@ -200,7 +241,7 @@ static bool stray_header(const struct tar_reader *reader, uint64_t header, uint6
     const struct feed *feed = &reader->feed;
     if (header < feed->lent_at || header - feed->lent_at + FEED_UNIT > feed->lent_n)
         return true;
-    return feed->lent[header - feed->lent_at + 156] != 'g';
+    return feed->lent[header - feed->lent_at + TYPE_AT] != 'g';
 }
 
 static void report_not_found(struct tar_reader *reader)
@@ -222,7 +263,7 @@ static gpg_error_t end_of_archive(struct tar_reader *reader, bool *ret_again)
     bool marked = position != header;
     if (!marked)
         tar_reader_flaw(reader, NULL, 0, "the end marker is missing");
-    feed_settle(&reader->feed, position);
+    (void)feed_settle(&reader->feed, position);
     gpg_error_t error = drain(reader, reader->params->concatenated, &more);
     if (error)
         return error;
@@ -246,15 +287,17 @@ static gpg_error_t end_of_archive(struct tar_reader *reader, bool *ret_again)
     return 0;
 }
 
-/* What follows an end marker is no archive. */
-static gpg_error_t end_in_garbage(struct tar_reader *reader)
+/* Another archive follows an end marker, if it is one. */
+static gpg_error_t open_next(struct tar_reader *reader)
 {
-    bool more;
+    bool is_tar, more;
+    gpg_error_t error = open_archive(reader, &is_tar);
+    if (error || is_tar)
+        return error;
     tar_reader_flaw(reader, NULL, 0, "what follows the end marker is not a tar archive");
-    feed_settle(&reader->feed, 0);
     reader->ended = true;
     report_not_found(reader);
-    gpg_error_t error = drain(reader, false, &more);
+    error = drain(reader, false, &more);
     if (!error && reader->unpacked)
         error = unpack_drain(reader->unpacked, &more);
     return error;
@@ -445,16 +488,14 @@ static gpg_error_t step(struct tar_reader *reader, const struct tar_member **ret
         return take_member(reader, entry, ret);
     case ARCHIVE_EOF:
         error = end_of_archive(reader, &again);
-        return !error && again ? open_archive(reader) : error;
+        return !error && again ? open_next(reader) : error;
     case ARCHIVE_RETRY:
         if (!reader->passing_over)
             tar_reader_flaw(reader, NULL, 0, "a damaged header; reading on at the next one that is sound");
         reader->passing_over = true;
         return 0;
     default:
-        if (reader->feed.error || archive_format(reader->archive))
-            return broken(reader, NULL);
-        return reader->archives > 1 ? end_in_garbage(reader) : not_a_tar(reader, "");
+        return broken(reader, NULL);
     }
 }
 
@@ -463,7 +504,7 @@ gpg_error_t tar_reader_next(struct tar_reader *reader, const struct tar_member *
     gpg_error_t error = 0;
     const struct tar_member *member = NULL;
     reader->data_ended = true;
-    if (!reader->opened && (error = open_archive(reader)) && (error = give_up(reader, NULL, error)))
+    if (!reader->opened && (error = open_first(reader)) && (error = give_up(reader, NULL, error)))
         return error;
     while (!reader->ended && !member) {
         error = step(reader, &member);

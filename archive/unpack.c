@@ -115,8 +115,7 @@ static void unpack_free(struct source *source)
 gpg_error_t unpack_drain(struct source *source, bool *ret_trailing)
 {
     struct unpack *unpack = CONTAINER(source, struct unpack, source);
-    bool trailing = false;
-    feed_settle(&unpack->feed, (uint64_t)archive_filter_bytes(unpack->archive, -1));
+    bool trailing = !feed_settle(&unpack->feed, (uint64_t)archive_filter_bytes(unpack->archive, -1));
     for (;;) {
         const uint8_t *bytes;
         size_t n;
