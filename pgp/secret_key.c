@@ -267,14 +267,37 @@ static gpg_error_t curve_to_sexp(const struct key *key, struct cursor *cursor, g
     return err;
 }
 
+/* Whether the secret and the public part belong together. libgcrypt compares them, but for EdDSA: there a signature
+ * made for nobody tells. */
+static gpg_error_t test_key(const struct key *key, gcry_sexp_t secret)
+{
+    static const uint8_t digest[64];
+    gcry_sexp_t public_key = NULL, data = NULL, value = NULL;
+    gpg_error_t err = gcry_pk_testkey(secret);
+    if (err || !key->curve || key->curve->kind != CURVE_EDWARDS)
+        goto out;
+    err = key_sexp(key, &public_key);
+    if (!err)
+        err = pubkey_digest_sexp(key, DIGEST_SHA512, digest, sizeof digest, &data);
+    if (!err)
+        err = gcry_pk_sign(&value, data, secret);
+    if (!err)
+        err = gcry_pk_verify(value, data, public_key);
+out:
+    gcry_sexp_release(public_key);
+    gcry_sexp_release(data);
+    gcry_sexp_release(value);
+    return err ? gpg_error(GPG_ERR_BAD_SECKEY) : 0;
+}
+
 /* PLAIN without its checksum. A secret that does not fit the public part could leak when used with it. */
 static gpg_error_t build(const struct key *key, const struct secret *plain, gcry_sexp_t *ret)
 {
     gcry_sexp_t sexp = NULL;
     struct cursor cursor = cursor_over(plain->bytes, plain->n);
     gpg_error_t err = key->curve ? curve_to_sexp(key, &cursor, &sexp) : numbers_to_sexp(key, &cursor, &sexp);
-    if (!err && gcry_pk_testkey(sexp))
-        err = gpg_error(GPG_ERR_BAD_SECKEY);
+    if (!err)
+        err = test_key(key, sexp);
     if (err) {
         gcry_sexp_release(sexp);
         return err;

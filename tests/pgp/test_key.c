@@ -267,5 +267,5 @@ int main(void)
         cmocka_unit_test(keygrips),     cmocka_unit_test(refuses),      cmocka_unit_test(unusable),
         cmocka_unit_test(mutations),
     };
-    return cmocka_run_group_tests(tests, crypt_setup, NULL);
+    return cmocka_run_group_tests(tests, crypt_setup, crypt_teardown);
 }
