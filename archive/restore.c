@@ -266,11 +266,12 @@ void restore_file(struct restore *restore, const struct tar_member *member, int 
 {
     if (late) {
         struct restore_acl acl;
+        /* The owner first: a change of owner takes setuid and capabilities away. xattrs before the mode: a file that is
+         * read-only takes none. */
         restore_owner(restore, member, fd, "");
-        /* After the owner: a change of owner takes setuid and capabilities away. */
+        restore_xattrs(restore, member, fd);
         if (fchmod(fd, mode))
             problem(restore, member->name, "mode");
-        restore_xattrs(restore, member, fd);
         gpg_error_t error = encode_acl(restore, member->entry, ARCHIVE_ENTRY_ACL_TYPE_ACCESS, acl_mask(restore), &acl);
         if (error) {
             errno = gpg_err_code_to_errno(gpg_err_code(error));

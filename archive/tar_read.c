@@ -390,6 +390,18 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
+/* pax writes a time before 1970 as a decimal: -0.75 is a second before 1970 and a quarter. libarchive reads the part of
+ * a second as if it counted forwards, and its own writer, unlike all others, writes it so. */
+static struct timespec mtime_of(struct archive_entry *entry)
+{
+    struct timespec time = {.tv_sec = archive_entry_mtime(entry), .tv_nsec = archive_entry_mtime_nsec(entry)};
+    if (time.tv_sec < 0 && time.tv_nsec) {
+        time.tv_sec--;
+        time.tv_nsec = 1000000000 - time.tv_nsec;
+    }
+    return time;
+}
+
 /* The target of a hard link is a member name: it loses the same components. */
 static gpg_error_t hard_link_target(struct tar_reader *reader, const char *given)
 {
@@ -417,7 +429,7 @@ static gpg_error_t fill_member(struct tar_reader *reader, struct archive_entry *
         .uname = or_empty(archive_entry_uname(entry)),
         .gname = or_empty(archive_entry_gname(entry)),
         .has_mtime = archive_entry_mtime_is_set(entry),
-        .mtime = {.tv_sec = archive_entry_mtime(entry), .tv_nsec = archive_entry_mtime_nsec(entry)},
+        .mtime = mtime_of(entry),
         .entry = entry,
     };
     if (member->kind == TAR_FILE && archive_entry_size(entry) > 0)
