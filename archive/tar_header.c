@@ -3,7 +3,6 @@
 
 #include "names.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +69,24 @@ gpg_error_t tar_buffer_add(struct tar_buffer *buffer, const void *bytes, size_t 
     return 0;
 }
 
-static size_t decimal_digits(size_t n)
+/* The longest decimal number. */
+#define DECIMAL_BYTES 20
+
+/* Writes VALUE, at least WIDTH digits of it, and returns how many. By hand: printf took a tenth of the time of an
+ * archive of small files. */
+static size_t put_decimal(char *to, uint64_t value, size_t width)
+{
+    char digits[DECIMAL_BYTES];
+    size_t n = 0;
+    do
+        digits[n++] = (char)('0' + value % 10);
+    while ((value /= 10) || n < width);
+    for (size_t i = 0; i < n; i++)
+        to[i] = digits[n - 1 - i];
+    return n;
+}
+
+static size_t decimal_digits(uint64_t n)
 {
     size_t digits = 1;
     while (n /= 10)
@@ -85,15 +101,14 @@ gpg_error_t tar_pax_add(struct tar_buffer *records, const char *key, const void 
     total = rest + decimal_digits(total);
     if (n > EXTENDED_MAX || records->n > EXTENDED_MAX - total)
         return gpg_error(GPG_ERR_TOO_LARGE);
-    char number[24];
-    int n_number = snprintf(number, sizeof number, "%zu ", total);
+    size_t n_key = strlen(key);
     uint8_t *room = extend(records, total);
     if (!room)
         return gpg_error(GPG_ERR_ENOMEM);
-    memcpy(room, number, (size_t)n_number);
-    room += n_number;
-    memcpy(room, key, strlen(key));
-    room += strlen(key);
+    room += put_decimal((char *)room, total, 1);
+    *room++ = ' ';
+    memcpy(room, key, n_key);
+    room += n_key;
     *room++ = '=';
     if (n)
         memcpy(room, value, n);
@@ -108,9 +123,8 @@ static gpg_error_t add_text(struct tar_buffer *records, const char *key, const c
 
 static gpg_error_t add_number(struct tar_buffer *records, const char *key, uint64_t value)
 {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, value);
-    return add_text(records, key, text);
+    char text[DECIMAL_BYTES];
+    return tar_pax_add(records, key, text, put_decimal(text, value, 1));
 }
 
 static gpg_error_t add_time(struct tar_buffer *records, const char *key, const struct timespec *time)
@@ -123,14 +137,18 @@ static gpg_error_t add_time(struct tar_buffer *records, const char *key, const s
         seconds--;
         nanoseconds = 1000000000 - nanoseconds;
     }
-    char text[48];
-    int n = snprintf(text, sizeof text, "%s%" PRIu64, negative ? "-" : "", seconds);
+    char text[DECIMAL_BYTES + 11];
+    size_t n = 0;
+    if (negative)
+        text[n++] = '-';
+    n += put_decimal(text + n, seconds, 1);
     if (nanoseconds) {
-        n += snprintf(text + n, sizeof text - (size_t)n, ".%09u", nanoseconds);
+        text[n++] = '.';
+        n += put_decimal(text + n, nanoseconds, 9);
         while (text[n - 1] == '0')
-            text[--n] = 0;
+            n--;
     }
-    return add_text(records, key, text);
+    return tar_pax_add(records, key, text, n);
 }
 
 static bool fits_octal(size_t width, uint64_t value)
@@ -273,7 +291,9 @@ static gpg_error_t add_extended(struct tar_buffer *buffer, const struct tar_memb
 {
     struct ustar header = {.type = 'x'};
     const char *slash = strrchr(member->name, '/'), *leaf = slash ? slash + 1 : member->name;
-    snprintf(header.name, sizeof header.name, "PaxHeaders/%s", leaf);
+    static const char folder[] = "PaxHeaders/";
+    memcpy(header.name, folder, sizeof folder - 1);
+    put_text(header.name + sizeof folder - 1, NAME_BYTES - (sizeof folder - 1), leaf, strlen(leaf));
     put_number(header.mode, sizeof header.mode, 0644);
     put_number(header.uid, sizeof header.uid, 0);
     put_number(header.gid, sizeof header.gid, 0);
