@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* tar_header: one member's description → its header blocks, readable by GNU tar, bsdtar, Python and GnuPG's gpgtar.
  *
- * Written here and not by libarchive, whose writer ends octal fields with a blank (gpgtar reads them as 0), has no way
- * to store a name outside the locale without a hdrcharset record (GNU tar warns), and spends 3 to 5 µs a member on
- * character sets. Every numeric field is octal with a NUL behind; a value that octal cannot hold is base-256 in the
- * header. Names: ustar name and prefix where they fit, else a pax path record. */
+ * Written here and not by libarchive, whose writer ends octal fields with a blank (gpgtar reads them as 0) and has no
+ * way to store a name outside the locale without a hdrcharset record (GNU tar warns): each of its headers would have to
+ * be taken apart again. Every numeric field is octal with a NUL behind; a value that octal cannot hold is base-256 in
+ * the header and, but for times, which are clamped there, a pax record as well. Names: ustar name and prefix where they
+ * fit with a NUL behind each, else a pax path record; valid UTF-8 or not, as bytes, with hdrcharset=BINARY only where a
+ * record is not UTF-8 (libarchive fails on those without it). */
 #ifndef ARCHIVE_TAR_HEADER_H
 #define ARCHIVE_TAR_HEADER_H
 

@@ -573,6 +573,11 @@ static gpg_error_t look_at_next(struct walk *walk, bool *ret_take)
     walk->entry.folder_fd = frame->fd;
     walk->entry.leaf = leaf;
     walk->entry.member = walk->path + walk->member_at;
+    if (walk->path_n > NAMES_MAX) {
+        *ret_take = false;
+        flaw(walk, NOTICE_UNREADABLE, gpg_error(GPG_ERR_ENAMETOOLONG));
+        return 0;
+    }
     return look(walk, ret_take);
 }
 

@@ -139,6 +139,7 @@ static void test_options(void **state)
     select = select_new();
     select_options(select)->dereference = true;
     expect("link/b", select, "link/b\nlink/b/1\nlink/b/2\n");
+    expect("link/a d/../link", select, "link/a\nlink/a/z\nlink\nlink/b\nlink/b/1\nlink/b/2\nlink/b.x\nlink/c\n");
     tree_run("rm -r d/b d/b.x; ln -s .. d/loop; ln -s nowhere d/dangling");
     expect("link", select, "link\nlink/a\nlink/a/z\nlink/c\nlink/dangling\nlink/loop\nlink/loop/e\n");
     select_free(select);
@@ -313,6 +314,31 @@ static void test_deep(void **state)
     free(longest);
 }
 
+/* A tree whose paths grow longer than any reader takes: what is deeper is reported. */
+static void test_too_deep(void **state)
+{
+    (void)state;
+    char name[251];
+    memset(name, 'n', 250);
+    name[250] = 0;
+    int fd = open(".", O_RDONLY | O_DIRECTORY);
+    for (int i = 0; i < 270; i++) {
+        assert_int_equal(mkdirat(fd, name, 0755), 0);
+        int below = openat(fd, name, O_RDONLY | O_DIRECTORY);
+        close(fd);
+        fd = below;
+    }
+    close(fd);
+    struct seen seen = {0};
+    struct walk_names *names = walk_names_new();
+    assert_int_equal(walk_names_add(names, "."), 0);
+    struct walk_counts counts;
+    collect(&seen, names, NULL, &counts);
+    assert_int_equal(counts.flawed, 1);
+    assert_int_equal(seen.notices[NOTICE_UNREADABLE], 1);
+    free(seen.text);
+}
+
 static void swap_folder(const char *member)
 {
     if (!strcmp(member, "d/a"))
@@ -387,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_skipped, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unreadable, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_deep, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_too_deep, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_races, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_many, tree_setup, tree_teardown),
     };
