@@ -251,18 +251,11 @@ static void report_not_found(struct tar_reader *reader)
             tar_reader_flaw(reader, reader->params->names[i], gpg_error(GPG_ERR_NOT_FOUND), "not found in the archive");
 }
 
-/* libarchive came to the end marker or to the end of the bytes. *RET_AGAIN: another archive follows and is wanted. */
-static gpg_error_t end_of_archive(struct tar_reader *reader, bool *ret_again)
+/* The tar ends at POSITION. *RET_AGAIN: another archive follows and is wanted. */
+static gpg_error_t end_at(struct tar_reader *reader, uint64_t position, bool *ret_again)
 {
-    uint64_t position = (uint64_t)archive_filter_bytes(reader->archive, 0);
-    uint64_t header = (uint64_t)archive_read_header_position(reader->archive);
     bool more = false, trailing = false;
     *ret_again = false;
-    if (stray_header(reader, header, position - header))
-        tar_reader_flaw(reader, NULL, 0, "an extended header without a member");
-    bool marked = position != header;
-    if (!marked)
-        tar_reader_flaw(reader, NULL, 0, "the end marker is missing");
     (void)feed_settle(&reader->feed, position);
     gpg_error_t error = drain(reader, reader->params->concatenated, &more);
     if (error)
@@ -285,6 +278,36 @@ static gpg_error_t end_of_archive(struct tar_reader *reader, bool *ret_again)
         notice(reader->params->notices, NOTICE_EMPTY_ARCHIVE, NULL, 0, NULL);
     report_not_found(reader);
     return 0;
+}
+
+/* libarchive came to the end marker or to the end of the bytes. */
+static gpg_error_t end_of_archive(struct tar_reader *reader, bool *ret_again)
+{
+    uint64_t position = (uint64_t)archive_filter_bytes(reader->archive, 0);
+    uint64_t header = (uint64_t)archive_read_header_position(reader->archive);
+    if (stray_header(reader, header, position - header))
+        tar_reader_flaw(reader, NULL, 0, "an extended header without a member");
+    if (position == header)
+        tar_reader_flaw(reader, NULL, 0, "the end marker is missing");
+    return end_at(reader, position, ret_again);
+}
+
+/* Whether libarchive gave up right behind an end marker of two units, after which nothing but zeros is in the block:
+ * then it missed the member of an extended header, and nothing is lost. */
+static bool gave_up_at_marker(const struct tar_reader *reader)
+{
+    const struct feed *feed = &reader->feed;
+    uint64_t position = (uint64_t)archive_filter_bytes(reader->archive, 0);
+    if (feed->error || position < feed->lent_at + 2 * FEED_UNIT || position > feed->lent_at + feed->lent_n)
+        return false;
+    size_t marker = (size_t)(position - feed->lent_at) - 2 * FEED_UNIT;
+    return all_zero(feed->lent + marker, feed->lent_n - marker);
+}
+
+static gpg_error_t end_behind_stray_header(struct tar_reader *reader, bool *ret_again)
+{
+    tar_reader_flaw(reader, NULL, 0, "an extended header without a member");
+    return end_at(reader, (uint64_t)archive_filter_bytes(reader->archive, 0), ret_again);
 }
 
 /* Another archive follows an end marker, if it is one. */
@@ -507,7 +530,10 @@ static gpg_error_t step(struct tar_reader *reader, const struct tar_member **ret
         reader->passing_over = true;
         return 0;
     default:
-        return broken(reader, NULL);
+        if (!gave_up_at_marker(reader))
+            return broken(reader, NULL);
+        error = end_behind_stray_header(reader, &again);
+        return !error && again ? open_next(reader) : error;
     }
 }
 
