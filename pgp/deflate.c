@@ -331,6 +331,7 @@ struct inflate_source {
     struct source source;
     struct failure *failure;
     struct source *body; /* borrowed */
+    bool padded;         /* what follows the deflate data is ignored */
     bool done;           /* the deflate data and its checksum are at their end */
     bool more;           /* the buffer was full, so that there may be more without more input */
     size_t n;            /* inflated */
@@ -418,11 +419,13 @@ static void inflater_end(struct inflate_source *inflater)
 }
 #endif
 
-/* Nothing may stand behind the end. */
+/* Nothing may stand behind the end, but padding. */
 static gpg_error_t inflate_end(struct inflate_source *inflater, size_t left)
 {
     const void *bytes;
     size_t n = 0;
+    if (inflater->padded)
+        return 0;
     gpg_error_t error = left ? 0 : source_peek(inflater->body, &bytes, &n);
     if (!error && (left || n))
         error = inflate_bad(inflater, "something follows its end");
@@ -504,6 +507,7 @@ gpg_error_t inflate_source_new(struct failure *failure, enum compress_algo algo,
     source_init(&inflater->source, &inflate_source_ops);
     inflater->failure = failure;
     inflater->body = borrows_body;
+    inflater->padded = algo == COMPRESS_ZIP;
     *ret = &inflater->source;
     return 0;
 }

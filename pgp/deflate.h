@@ -25,11 +25,11 @@
 MUST_CHECK gpg_error_t deflate_sink_new(struct run *run, enum compress_algo algo, int level, unsigned workers,
                                         struct sink *takes_below, struct sink **ret);
 
-/* Inflates BODY (borrowed) as it is pulled, in constant memory (about 230 KiB); finish reads to the end and does not
- * finish BODY. GPG_ERR_COMPR_FAILED: damaged, a wrong Adler-32 (ZLIB), a preset dictionary, or anything behind the end
- * of the deflate data in BODY. GPG_ERR_TRUNCATED: BODY ends before the deflate data does; gpg tolerates that, we do
- * not.
- */
+/* Inflates BODY (borrowed) as it is pulled, in constant memory (about 230 KiB); finish reads to the end of the deflate
+ * data and does not finish BODY. What follows the end in BODY is an error for ZLIB; for ZIP it is left alone, because
+ * Sequoia hides the length of its messages behind padding there. GPG_ERR_COMPR_FAILED: damaged, a wrong Adler-32
+ * (ZLIB), a preset dictionary. GPG_ERR_TRUNCATED: BODY ends before the deflate data does; gpg tolerates that, we do
+ * not. */
 MUST_CHECK gpg_error_t inflate_source_new(struct failure *failure, enum compress_algo algo, struct source *borrows_body,
                                           struct source **ret);
 

@@ -193,8 +193,14 @@ static void cut_appended_failing(void **state)
             memset(longer + out.n, 0, 20);
             for (size_t more = 1; more <= 20; more++) {
                 for (size_t step = 1; step < 4000; step += 999) {
-                    assert_int_equal(gpg_err_code(expand(algo, longer, out.n + more, step, &back)),
-                                     GPG_ERR_COMPR_FAILED);
+                    gpg_error_t error = expand(algo, longer, out.n + more, step, &back);
+                    if (algo == COMPRESS_ZIP) { /* padding, as Sequoia makes it */
+                        assert_int_equal(error, 0);
+                        assert_int_equal(back.n, sizeof bytes);
+                        assert_memory_equal(back.bytes, bytes, sizeof bytes);
+                    } else {
+                        assert_int_equal(gpg_err_code(error), GPG_ERR_COMPR_FAILED);
+                    }
                     gathered_clear(&back);
                 }
             }
