@@ -252,6 +252,12 @@ static bool try_passphrase(struct search *search, const struct secret *passphras
         failure_init(&why);
         gpg_error_t err = skesk_open(&why, esk, passphrase, &search->params->s2k_limits, &session_key);
         bool opened = !err && accept(search, &session_key, true, esk->version == 4);
+        if (opened && (esk->s2k.mode == S2K_SIMPLE || esk->s2k.mode == S2K_SALTED))
+            emit(search,
+                 &(struct message_event){.kind = EVENT_WARNING,
+                                         .esk = esk,
+                                         .text = "the message's passphrase is badly protected against guessing: "
+                                                 "its key derivation is not iterated"});
         if (!opened && (!err || gpg_err_code(err) == GPG_ERR_BAD_PASSPHRASE))
             ++*ret_wrong;
         else if (err)
