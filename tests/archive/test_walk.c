@@ -11,7 +11,7 @@
 /* What a walk gave, as text: a line an entry, and the kinds of the notices. */
 struct seen {
     char *text;
-    size_t used;
+    size_t used, capacity;
     unsigned notices[64];
     void (*before)(const char *member); /* called as each entry comes */
     const char *output;                 /* name that is_output answers for */
@@ -52,7 +52,10 @@ static void collect(struct seen *seen, struct walk_names *names, const struct se
         if (seen->before)
             seen->before(entry->member);
         size_t n = strlen(entry->member);
-        seen->text = realloc(seen->text, seen->used + n + 2);
+        if (seen->used + n + 2 > seen->capacity) {
+            seen->capacity = 2 * (seen->used + n + 2);
+            seen->text = realloc(seen->text, seen->capacity);
+        }
         memcpy(seen->text + seen->used, entry->member, n);
         seen->used += n;
         seen->text[seen->used++] = '\n';
