@@ -7,8 +7,8 @@
 /* RFC 9580 4.2.1.4: the first partial length is at least this. */
 #define FIRST_PART_MIN 512
 
-/* 256 KiB pieces come from the stages before, so that three of four bytes pass without a copy, and a part and what it
- * is copied to stay in the second-level cache. */
+/* Small against the pieces of 256 KiB that the stages before give, so that little is gathered; large enough that its
+ * two writes do not count (0.01 ns/byte to a file). */
 #define PART_DEFAULT (64 * 1024)
 #define PART_MAX     ((size_t)1 << 30)
 
@@ -343,7 +343,7 @@ gpg_error_t packet_write(struct sink *sink, unsigned type, const void *body, siz
 /* In front of the gathered octets there is room for a header, so that both go out in one write. */
 #define HEADER_ROOM 6
 
-/* written ▸ gathered to parts, or passed straight through ▸ below */
+/* written ▸ what fills no part is gathered, the rest passes straight through ▸ below */
 struct body_sink {
     struct sink sink;
     struct sink *below;
@@ -367,7 +367,7 @@ static size_t part_header_put(struct body_sink *body, uint8_t *out)
     return n;
 }
 
-/* Writes HEADER and the N gathered octets behind it. */
+/* Writes HEADER and the gathered octets behind it. */
 static gpg_error_t write_gathered(struct body_sink *body, const uint8_t *header, size_t header_n)
 {
     uint8_t *start = body->buffer + HEADER_ROOM - header_n;
@@ -381,26 +381,20 @@ static gpg_error_t body_sink_write(struct sink *sink, const void *bytes, size_t 
 {
     struct body_sink *body = CONTAINER(sink, struct body_sink, sink);
     const uint8_t *at = bytes;
-    uint8_t header[2];
-    gpg_error_t error = 0;
-    while (n && !error) {
-        if (!body->n && n >= body->part) {
-            error = sink_write(body->below, header, part_header_put(body, header));
-            if (!error)
-                error = sink_write(body->below, at, body->part);
-            at += body->part;
-            n -= body->part;
-            continue;
-        }
-        size_t take = body->part - body->n < n ? body->part - body->n : n;
-        memcpy(body->buffer + HEADER_ROOM + body->n, at, take);
-        body->n += take;
-        at += take;
-        n -= take;
-        if (body->n == body->part)
-            error = write_gathered(body, header, part_header_put(body, header));
+    while (n >= body->part - body->n) {
+        uint8_t header[2];
+        size_t rest = body->part - body->n;
+        gpg_error_t error = write_gathered(body, header, part_header_put(body, header));
+        if (!error)
+            error = sink_write(body->below, at, rest);
+        if (error)
+            return error;
+        at += rest;
+        n -= rest;
     }
-    return error;
+    memcpy(body->buffer + HEADER_ROOM + body->n, at, n);
+    body->n += n;
+    return 0;
 }
 
 static gpg_error_t body_sink_finish(struct sink *sink)

@@ -66,8 +66,8 @@ MUST_CHECK gpg_error_t packet_write(struct sink *sink, unsigned type, const void
 
 /* A sink for the body of a packet whose length is not known: partial lengths of PART octets, a power of two from 512 to
  * 2^30, else GPG_ERR_INV_ARG; 0: 64 KiB. A body shorter than one part gets a definite length. Where the parts end
- * depends on PART only, not on the sizes of the writes. Writes of PART octets and more pass through without a copy.
- * Memory: one part. BORROWS: finish and free leave BELOW alone; else they finish and free it, and it is taken, also on
+ * depends on PART only, not on the sizes of the writes. Only what fills no part yet is copied. Memory: one part.
+ * BORROWS: finish and free leave BELOW alone; else they finish and free it, and it is taken, also on
  * failure. */
 MUST_CHECK gpg_error_t packet_body_sink(unsigned type, size_t part, struct sink *below, bool borrows,
                                         struct sink **ret);

@@ -35,14 +35,15 @@ gpg_error_t literal_read(struct failure *failure, struct source *body, struct li
     return 0;
 }
 
-gpg_error_t literal_sink_new(size_t part, struct sink *takes_below, struct sink **ret)
+const uint8_t literal_start[LITERAL_START_SIZE] = {'b'};
+
+gpg_error_t literal_sink_new(size_t part, struct sink *below, bool borrows, struct sink **ret)
 {
-    static const uint8_t start[] = {'b', 0, 0, 0, 0, 0};
     struct sink *sink = NULL;
-    gpg_error_t error = packet_body_sink(PACKET_LITERAL, part, takes_below, false, &sink);
+    gpg_error_t error = packet_body_sink(PACKET_LITERAL, part, below, borrows, &sink);
     if (error)
         return error;
-    error = sink_write(sink, start, sizeof start);
+    error = sink_write(sink, literal_start, sizeof literal_start);
     if (error) {
         sink_free(sink);
         return error;

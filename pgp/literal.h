@@ -18,7 +18,11 @@ struct literal {
 MUST_CHECK gpg_error_t literal_read(struct failure *failure, struct source *body, struct literal *ret);
 
 /* A sink that writes a literal packet (format b, empty name, date 0) with partial lengths of PART octets (0: 64 KiB) to
- * BELOW, which gets nothing before the first part is full or finish comes. */
-MUST_CHECK gpg_error_t literal_sink_new(size_t part, struct sink *takes_below, struct sink **ret);
+ * BELOW, which gets nothing before the first part is full or finish comes. BORROWS: as in packet_body_sink. */
+MUST_CHECK gpg_error_t literal_sink_new(size_t part, struct sink *below, bool borrows, struct sink **ret);
+
+/* What literal_sink_new writes before the content: format, name length, date. Signatures of version 5 hash it. */
+#define LITERAL_START_SIZE 6
+extern const uint8_t literal_start[LITERAL_START_SIZE];
 
 #endif

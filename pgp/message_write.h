@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* message_write: an OpenPGP message made in one pass: literal, signed, compressed, encrypted, armored, as asked for.
  *
- *   bytes ▸ hash_tap ▸ literal ▸ [compress ×N] ▸ packet ▸ [aead ×M | mdc] ▸ framing ▸ (armor) ▸ below
- */
+ *   bytes ▸ ([hop]) ▸ hash_tap ▸ literal ▸ ([compress ×N]) ▸ ([aead ×M] | mdc [hop]) ▸ framing ▸ (armor) ▸ below
+ *                     one-pass packets ▸ ┘ ◂ signatures
+ *
+ * […] are thread boundaries, with jobs only: the caller, the digests, compression, encryption and writing then each
+ * have a thread of their own. */
 #ifndef PGP_MESSAGE_WRITE_H
 #define PGP_MESSAGE_WRITE_H
 
@@ -60,8 +63,16 @@ struct message_params {
 };
 
 /* PARAMS and what it points to are borrowed until the sink is freed. RUN gives the failure slot and is needed for jobs
- * > 0. Everything that can fail early (public-key encryption, passphrases) happens here, before the first byte is
- * written below. */
+ * > 0. Everything that can fail early (unknown algorithms, public-key encryption, passphrases) happens here, before the
+ * first byte is written below. finish makes the signatures, on the caller's thread, and finishes what is below.
+ *
+ * The bytes do not depend on jobs and on the sizes of the writes, but for what is random in them. Detached: neither
+ * compression nor encryption. GPG_ERR_INV_ARG: protection without anybody who could open it. A message with neither
+ * protection nor signers is made if asked for: it is for the caller to refuse.
+ *
+ * Memory besides the keys: 0.2 MiB for framing; with signers and jobs 1 MiB; deflate (2·jobs + 2) · 0.5 + jobs · 0.6
+ * MiB; AEAD 2 MiB for AES in OCB or GCM, else (2·jobs + 2) · 0.5 MiB, and more with chunks above 256 KiB. With 2 jobs
+ * and the usual algorithms that is 8 MiB, with 16 jobs 30 MiB. */
 MUST_CHECK gpg_error_t message_sink_new(struct run *run, const struct message_params *params, struct sink *takes_below,
                                         struct sink **ret);
 

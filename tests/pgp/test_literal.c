@@ -74,7 +74,7 @@ static void reads_back_what_it_writes(void **state)
             struct packet packet;
             struct literal literal;
             bool end;
-            assert_int_equal(literal_sink_new(512 * part, faulty_sink_new(&out, SIZE_MAX), &sink), 0);
+            assert_int_equal(literal_sink_new(512 * part, faulty_sink_new(&out, SIZE_MAX), false, &sink), 0);
             assert_int_equal(out.n, 0);
             assert_int_equal(push(sink, content, lengths[i], 1000), 0);
             assert_int_equal(out.finished, 1);
@@ -96,7 +96,8 @@ static void reads_back_what_it_writes(void **state)
     }
     struct gathered out;
     struct sink *sink;
-    assert_int_equal(gpg_err_code(literal_sink_new(100, faulty_sink_new(&out, SIZE_MAX), &sink)), GPG_ERR_INV_ARG);
+    assert_int_equal(gpg_err_code(literal_sink_new(100, faulty_sink_new(&out, SIZE_MAX), false, &sink)),
+                     GPG_ERR_INV_ARG);
     assert_int_equal(out.freed, 1);
 }
 
