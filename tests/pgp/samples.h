@@ -64,7 +64,7 @@ static inline struct octets from_hex(const char *hex)
     return octets;
 }
 
-/* A line of testdata/keys/keys.tsv. */
+/* A line of testdata/samples/keys.tsv. */
 struct sample {
     char name[32];
     char passphrase[64]; /* "" for none */
@@ -77,7 +77,7 @@ static inline unsigned samples(void (*each)(const struct sample *sample))
 {
     unsigned count = 0;
     char line[4096];
-    FILE *file = fopen(TESTDATA "/keys/keys.tsv", "r");
+    FILE *file = fopen(TESTDATA "/samples/keys.tsv", "r");
     assert_non_null(file);
     assert_non_null(fgets(line, sizeof line, file));
     while (fgets(line, sizeof line, file)) {

@@ -41,10 +41,10 @@ static void check_file(const char *file, const struct sample *sample)
 static void check_sample(const struct sample *sample)
 {
     char file[128];
-    snprintf(file, sizeof file, "keys/%s.pub.asc", sample->name);
+    snprintf(file, sizeof file, "samples/keys/%s.pub.asc", sample->name);
     check_file(file, sample);
     if (strncmp(sample->name, "ky", 2) != 0) {
-        snprintf(file, sizeof file, "keys/%s.sec.asc", sample->name);
+        snprintf(file, sizeof file, "samples/keys/%s.sec.asc", sample->name);
         check_file(file, sample);
     }
 }
@@ -113,12 +113,12 @@ static void run_command(const char *command, char *out, size_t n)
 static void check_keygrips(const char *home, const char *name)
 {
     char command[512], file[64], *out = malloc(65536);
-    snprintf(
-        command, sizeof command,
-        "gpg --homedir %s --no-options --batch --quiet --with-colons --with-keygrip --show-keys %s/keys/%s.pub.asc",
-        home, TESTDATA, name);
+    snprintf(command, sizeof command,
+             "gpg --homedir %s --no-options --batch --quiet --with-colons --with-keygrip --show-keys "
+             "%s/samples/keys/%s.pub.asc",
+             home, TESTDATA, name);
     run_command(command, out, 65536);
-    snprintf(file, sizeof file, "keys/%s.pub.asc", name);
+    snprintf(file, sizeof file, "samples/keys/%s.pub.asc", name);
     struct octets octets = sample_file(file);
     struct cursor cursor = cursor_over(octets.bytes, octets.n);
     struct packet_view packet;
@@ -253,10 +253,10 @@ static void mutations_of(const char *file)
 static void mutations(void **state)
 {
     (void)state;
-    mutations_of("keys/rsa2048.pub.asc");
-    mutations_of("keys/p256.pub.asc");
-    mutations_of("keys/ed25519.pub.asc");
-    mutations_of("keys/ed448.pub.asc");
+    mutations_of("samples/keys/rsa2048.pub.asc");
+    mutations_of("samples/keys/p256.pub.asc");
+    mutations_of("samples/keys/ed25519.pub.asc");
+    mutations_of("samples/keys/ed448.pub.asc");
     mutations_of("rfc9580/a3.pub.asc");
 }
 

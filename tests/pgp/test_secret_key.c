@@ -60,7 +60,7 @@ static void check_sample(const struct sample *sample)
     unsigned count = 0;
     if (strncmp(sample->name, "ky", 2) == 0)
         return;
-    snprintf(file, sizeof file, "keys/%s.sec.asc", sample->name);
+    snprintf(file, sizeof file, "samples/keys/%s.sec.asc", sample->name);
     struct octets octets = sample_file(file);
     struct cursor cursor = cursor_over(octets.bytes, octets.n);
     while (packet_view_next(&cursor, &packet))
@@ -113,7 +113,7 @@ static gpg_err_code_t unlock_with(const char *file, struct script *script)
 
 static void attempts(void **state)
 {
-    const char *file = "keys/rsa3072.sec.asc";
+    const char *file = "samples/keys/rsa3072.sec.asc";
     (void)state;
     struct script right = {{"wrong", "wronger", "rsa pass A"}, 0, 0};
     assert_int_equal(unlock_with(file, &right), 0);
@@ -130,9 +130,9 @@ static void attempts(void **state)
     assert_int_equal(unlock_with(file, &none), GPG_ERR_NO_PASSPHRASE);
     assert_int_equal(unlock_with(file, NULL), GPG_ERR_NO_PASSPHRASE);
     struct script argon2 = {{"x", "argon pass A"}, 0, 0};
-    assert_int_equal(unlock_with("keys/v6argon.sec.asc", &argon2), 0);
+    assert_int_equal(unlock_with("samples/keys/v6argon.sec.asc", &argon2), 0);
     struct script legacy = {{"x", "aead pass A"}, 0, 0};
-    assert_int_equal(unlock_with("keys/v4aeadpw.sec.asc", &legacy), 0);
+    assert_int_equal(unlock_with("samples/keys/v4aeadpw.sec.asc", &legacy), 0);
 }
 
 /* RFC 9580 A.4, A.5: the same secrets, plain and locked. */
@@ -250,7 +250,7 @@ static void old_protections(void **state)
             const struct cipher_info *cipher = algo_cipher(ciphers[i]);
             struct secret *kek = NULL;
             uint8_t specifier[S2K_MAX];
-            take_apart("keys/ed25519.sec.asc", &body, &secret);
+            take_apart("samples/keys/ed25519.sec.asc", &body, &secret);
             struct packet_body plain = secret;
             put_sum(&secret, &plain);
             if (!old)
@@ -277,7 +277,7 @@ static void newer_versions(void **state)
     for (unsigned version = 5; version <= 6; version++)
         for (unsigned locked = 0; locked < 2; locked++) {
             struct packet_body public_part, secret, body = {.n = 0};
-            take_apart("keys/rsa2048.sec.asc", &public_part, &secret);
+            take_apart("samples/keys/rsa2048.sec.asc", &public_part, &secret);
             struct packet_body plain = secret;
             put_octet(&body, version);
             put(&body, public_part.bytes + 1, 5);
@@ -323,7 +323,7 @@ static void stubs(void **state)
     for (unsigned mode = 1; mode <= 2; mode++) {
         struct packet_body body, secret;
         struct secret_key *secret_key = NULL;
-        take_apart("keys/ed25519.sec.asc", &body, &secret);
+        take_apart("samples/keys/ed25519.sec.asc", &body, &secret);
         put(&body, "\xFF\x07\x65\x00GNU", 7);
         put_octet(&body, mode);
         if (mode == 2)
@@ -349,7 +349,7 @@ static void unsupported(void **state)
     for (unsigned i = 0; i < ARRAY_SIZE(tails); i++) {
         struct packet_body body, secret;
         struct secret_key *secret_key = NULL;
-        take_apart("keys/ed25519.sec.asc", &body, &secret);
+        take_apart("samples/keys/ed25519.sec.asc", &body, &secret);
         put(&body, tails[i], sizes[i]);
         assert_int_equal(secret_key_parse(NULL, PACKET_SECRET_KEY, body.bytes, body.n, NULL, &secret_key), 0);
         assert_int_equal(secret_key_state(secret_key), SECRET_UNSUPPORTED);
@@ -361,11 +361,11 @@ static void unsupported(void **state)
 /* A secret with the public part of another key. */
 static void foreign_secret(void **state)
 {
-    static const char *const pairs[][2] = {{"keys/ed25519.sec.asc", "keys/signsub.sec.asc"},
-                                           {"keys/ed25519.sec.asc", "keys/photo.sec.asc"},
-                                           {"keys/rsa2048.sec.asc", "keys/stranger.sec.asc"},
-                                           {"keys/p256.sec.asc", "keys/bp256.sec.asc"},
-                                           {"keys/p256.sec.asc", "keys/k256.sec.asc"}};
+    static const char *const pairs[][2] = {{"samples/keys/ed25519.sec.asc", "samples/keys/signsub.sec.asc"},
+                                           {"samples/keys/ed25519.sec.asc", "samples/keys/photo.sec.asc"},
+                                           {"samples/keys/rsa2048.sec.asc", "samples/keys/stranger.sec.asc"},
+                                           {"samples/keys/p256.sec.asc", "samples/keys/bp256.sec.asc"},
+                                           {"samples/keys/p256.sec.asc", "samples/keys/k256.sec.asc"}};
     (void)state;
     for (unsigned i = 0; i < ARRAY_SIZE(pairs); i++) {
         struct packet_body body, secret, other_public, other_secret;
@@ -414,13 +414,13 @@ static void mutations_of(const char *name, const char *passphrase, size_t step)
 static void mutations(void **state)
 {
     (void)state;
-    mutations_of("keys/ed25519.sec.asc", "", 1);
-    mutations_of("keys/p256.sec.asc", "", 1);
-    mutations_of("keys/rsa2048.sec.asc", "", 3);
-    mutations_of("keys/dsaelg.sec.asc", "", 7);
-    mutations_of("keys/ed448.sec.asc", "", 1);
+    mutations_of("samples/keys/ed25519.sec.asc", "", 1);
+    mutations_of("samples/keys/p256.sec.asc", "", 1);
+    mutations_of("samples/keys/rsa2048.sec.asc", "", 3);
+    mutations_of("samples/keys/dsaelg.sec.asc", "", 7);
+    mutations_of("samples/keys/ed448.sec.asc", "", 1);
     mutations_of("rfc9580/a4.sec.asc", "", 1);
-    mutations_of("keys/v4aeadpw.sec.asc", "aead pass A", 5);
+    mutations_of("samples/keys/v4aeadpw.sec.asc", "aead pass A", 5);
 }
 
 int main(void)
