@@ -276,7 +276,7 @@ static gpg_error_t open_encrypted(struct message *message, const struct packet *
     struct layer *layer = top(message);
     struct esk_target target = {.protection = layer->protection, .cipher = aead.cipher};
     if (!aead.cipher) {
-        struct replay *replay;
+        struct replay *replay = NULL;
         err = replay_new(layer->body, &replay);
         if (err)
             return err;
@@ -618,8 +618,8 @@ static gpg_error_t message_finish(struct source *source)
 {
     struct message *message = CONTAINER(source, struct message, source);
     for (;;) {
-        const void *bytes;
-        size_t n;
+        const void *bytes = NULL;
+        size_t n = 0;
         gpg_error_t err = message_peek(source, &bytes, &n);
         if (err)
             return err;
