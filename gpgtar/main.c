@@ -55,7 +55,9 @@ out:
     /* In a chain of threads the top may see only that the run was cancelled; the run knows why. */
     if (err && run_cancelled(run))
         err = run_cancelled(run);
-    if (err && !signals_caught()) {
+    /* Whoever reads a listing may have seen enough: not worth a word. */
+    const bool unread = gpg_err_code(err) == GPG_ERR_EPIPE && options->command == COMMAND_LIST;
+    if (err && !signals_caught() && !unread) {
         fail(run_failure(run), err, "%s", gpg_strerror(err));
         report_failure(report, run_failure(run));
     }
