@@ -425,7 +425,7 @@ static int named_key(const struct certificate *certificate, const struct key_spe
 {
     for (unsigned i = 0; i < certificate_keys(certificate); i++)
         if (key_spec_matches_key(spec, certificate_key(certificate, i)) &&
-            (i == 0 || certificate_key_uses(certificate, i)))
+            (i == 0 || certificate_key_state(certificate, i, 0) != KEY_UNBOUND))
             return (int)i;
     return -1;
 }
