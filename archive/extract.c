@@ -564,10 +564,14 @@ static gpg_error_t write_zeros(struct sink *sink, uint64_t n)
 }
 
 static gpg_error_t pour(struct tar_reader *reader, const struct tar_member *member, struct sink *sink,
-                        struct failure *failure, struct tar_extract_result *result)
+                        const struct tar_read_params *params, struct tar_extract_result *result)
 {
     uint64_t end = 0;
     gpg_error_t error;
+    /* Here holes come out as bytes, and a header of 512 bytes may promise 8 EiB of them. */
+    if (params->max_size && (member->size > params->max_size || result->bytes > params->max_size - member->size))
+        return fail(params->failure, gpg_error(GPG_ERR_TOO_LARGE), "the archive has more than %llu bytes of content",
+                    (unsigned long long)params->max_size);
     for (;;) {
         const void *bytes;
         size_t n;
@@ -576,17 +580,19 @@ static gpg_error_t pour(struct tar_reader *reader, const struct tar_member *memb
         if (error || !n)
             break;
         if (offset < end)
-            return fail(failure, gpg_error(GPG_ERR_BAD_DATA), "the sparse map of %s is not in order", member->name);
+            return fail(params->failure, gpg_error(GPG_ERR_BAD_DATA), "the sparse map of %s is not in order",
+                        member->name);
         error = write_zeros(sink, offset - end);
         if (!error)
             error = sink_write(sink, bytes, n);
         if (error)
             return error;
+        result->bytes += offset + n - end;
         end = offset + n;
-        result->bytes += n;
     }
     if (error || tar_reader_counts(reader)->cut_by)
         return error;
+    result->bytes += member->size - end;
     return write_zeros(sink, member->size - end);
 }
 
@@ -605,7 +611,7 @@ gpg_error_t tar_extract_to_sink(const struct tar_read_params *params, struct sou
             break;
         if (member->kind != TAR_FILE)
             continue;
-        error = pour(reader, member, borrows_sink, params->failure, ret);
+        error = pour(reader, member, borrows_sink, params, ret);
         if (error)
             break;
         ret->extracted++;

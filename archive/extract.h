@@ -49,8 +49,8 @@ struct tar_extract_result {
 MUST_CHECK gpg_error_t tar_extract(const struct tar_extract_params *params, struct source *borrows_source,
                                    struct tar_extract_result *ret);
 
-/* -O: the content of the regular files wanted, one after the other, holes as zeros. extracted, bytes and read of *RET
- * are set. Neither SOURCE nor SINK is finished. */
+/* -O: the content of the regular files wanted, one after the other, holes as zeros (they count for
+ * max_size here). extracted, bytes and read of *RET are set. Neither SOURCE nor SINK is finished. */
 MUST_CHECK gpg_error_t tar_extract_to_sink(const struct tar_read_params *params, struct source *borrows_source,
                                            struct sink *borrows_sink, struct tar_extract_result *ret);
 

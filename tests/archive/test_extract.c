@@ -432,6 +432,54 @@ static void test_cut_anywhere(void **state)
     ground_close(&ground);
 }
 
+/* Holes come out as zeros and count; a limit holds for them too. */
+static void test_to_sink(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"gnu", "posix --sparse-version=0.0", "posix --sparse-version=0.1",
+                                          "posix --sparse-version=1.0"};
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+        struct ground ground;
+        char command[256];
+        ground_open(&ground);
+        snprintf(command, sizeof command,
+                 "truncate -s 70000 s && printf data | dd of=s bs=1 seek=40000 conv=notrunc status=none && echo end >e "
+                 "&& tar -S "
+                 "--format=%s -cf a.tar s e",
+                 formats[i]);
+        run_in(&ground, command);
+        char path[128];
+        static uint8_t bytes[200000];
+        snprintf(path, sizeof path, "%s/a.tar", ground.path);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        struct tar tar = {.bytes = bytes, .n = (size_t)read(fd, bytes, sizeof bytes)};
+        close(fd);
+        for (uint64_t limit = 70003; limit <= 70004; limit++) {
+            const struct tar_read_params params = {.max_size = limit};
+            struct tar_extract_result result;
+            struct source *source = memory_source_new(tar.bytes, tar.n, 1000);
+            struct sink *sink = memory_sink_new(100000);
+            gpg_error_t error = tar_extract_to_sink(&params, source, sink, &result);
+            assert_int_equal(gpg_err_code(error), limit < 70004 ? GPG_ERR_TOO_LARGE : 0);
+            if (!error) {
+                size_t n;
+                const uint8_t *got = memory_sink_bytes(sink, &n);
+                assert_int_equal(n, 70004);
+                assert_int_equal(result.bytes, 70004);
+                assert_memory_equal(got + 40000, "data", 5);
+                assert_memory_equal(got + 70000, "end\n", 4);
+            }
+            sink_free(sink);
+            source_free(source);
+        }
+        struct outcome outcome;
+        extract(&ground, &tar, &outcome);
+        assert_int_equal(outcome.error, 0);
+        assert_true(target_is(&ground, "cmp s ../s && test \"$(stat -c %b s)\" -lt 70"));
+        ground_close(&ground);
+    }
+}
+
 static int tests(void)
 {
     const struct CMUnitTest all[] = {
@@ -448,6 +496,7 @@ static int tests(void)
         cmocka_unit_test(test_deep_and_long),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_to_sink),
     };
     return cmocka_run_group_tests(all, NULL, NULL);
 }
