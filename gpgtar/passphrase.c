@@ -16,23 +16,44 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* One byte from FD into *TO; *RET_GOT false at the end. Waits through EINTR unless a signal ends the run. */
+/* Waits until FD can be read. Signals are let in only while it waits, so that none can come unseen between the look at
+ * signals_caught and the wait. */
+static gpg_error_t wait_readable(int fd)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    sigset_t ending, before;
+    gpg_error_t err = 0;
+    int n = 0;
+
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGINT);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ending, &before);
+    while (!err && n <= 0) {
+        if (signals_caught())
+            err = gpg_error(GPG_ERR_CANCELED);
+        else if ((n = ppoll(&ready, 1, NULL, &before)) < 0 && errno != EINTR)
+            err = gpg_error_from_syserror();
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
+}
+
+/* One byte from FD into *TO; *RET_GOT false at the end. */
 static gpg_error_t read_byte(int fd, uint8_t *to, bool *ret_got)
 {
     for (;;) {
+        gpg_error_t err = wait_readable(fd);
+        if (err)
+            return err;
         ssize_t n = read(fd, to, 1);
         if (n >= 0) {
             *ret_got = n == 1;
             return 0;
         }
-        if (errno == EAGAIN) {
-            struct pollfd ready = {.fd = fd, .events = POLLIN};
-            (void)poll(&ready, 1, -1);
-        } else if (errno != EINTR) {
+        if (errno != EINTR && errno != EAGAIN)
             return gpg_error_from_syserror();
-        }
-        if (signals_caught())
-            return gpg_error(GPG_ERR_CANCELED);
     }
 }
 
