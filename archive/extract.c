@@ -317,7 +317,7 @@ static void finish_folders(struct extract *extract)
 
 static gpg_error_t note_climber(struct extract *extract, const char *path, const char *target)
 {
-    if (!beneath_climbs(target))
+    if (extract->params->outside_links || !beneath_climbs(target))
         return 0;
     gpg_error_t error =
         grow(&extract->climbers, extract->n_climbers, &extract->climbers_room, sizeof *extract->climbers);
@@ -329,7 +329,8 @@ static gpg_error_t note_climber(struct extract *extract, const char *path, const
 
 static gpg_error_t make_symlink(struct extract *extract, const struct tar_member *member, const struct place *place)
 {
-    if (!names_link_inside(place->path, member->target)) {
+    const bool anywhere = extract->params->outside_links && *member->target;
+    if (!anywhere && !names_link_inside(place->path, member->target)) {
         refuse(extract, member, NOTICE_BAD_SYMLINK, 0, *member->target ? member->target : "it has no target");
         return 0;
     }
@@ -363,14 +364,15 @@ static void check_climbers(struct extract *extract)
 }
 
 /* A hard link to a symlink is one more symlink, and may stand at another depth. *RET_TEXT: what it says, malloced. */
-static bool linked_symlink_is_sound(int parent, const char *leaf, const char *path, char **ret_text)
+static bool linked_symlink_is_sound(const struct extract *extract, int parent, const char *leaf, const char *path,
+                                    char **ret_text)
 {
     char text[PATH_MAX];
     ssize_t n = readlinkat(parent, leaf, text, sizeof text - 1);
     if (n < 0)
         return false;
     text[n] = '\0';
-    if (!names_link_inside(path, text))
+    if (!extract->params->outside_links && !names_link_inside(path, text))
         return false;
     *ret_text = strdup(text);
     return *ret_text;
@@ -408,7 +410,7 @@ static gpg_error_t make_hard_link(struct extract *extract, const struct tar_memb
     parent = beneath_parent(extract->params->root_fd, target, O_PATH, &leaf);
     bool sound = parent >= 0 && !fstatat(parent, leaf, &stat, AT_SYMLINK_NOFOLLOW) && !S_ISDIR(stat.st_mode);
     if (sound && S_ISLNK(stat.st_mode)) {
-        sound = linked_symlink_is_sound(parent, leaf, place->path, &text);
+        sound = linked_symlink_is_sound(extract, parent, leaf, place->path, &text);
         why = "it names a symlink that would leave the folder from there";
     }
     if (!sound) {

@@ -26,6 +26,8 @@ struct tar_extract_params {
     bool numeric_owner;    /* by number only */
     bool no_xattrs;
     bool no_acls;
+    bool outside_links; /* make symlinks that lead out of the folder: a backup of one's own; paths through links are
+                           refused all the same */
 };
 
 /* The fields of the status line GPGTAR_EXTRACT, and what else a summary may say. */

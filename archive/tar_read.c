@@ -83,7 +83,8 @@ const struct tar_read_counts *tar_reader_counts(const struct tar_reader *reader)
 
 static gpg_error_t not_a_tar(struct tar_reader *reader, const char *what)
 {
-    return fail(reader->params->failure, gpg_error(TAR_NOT_A_TAR), "the content is not a tar archive%s", what);
+    return fail(reader->params->failure, gpg_error(TAR_NOT_A_TAR), "%sthe content is not a tar archive%s",
+                reader->params->decrypted ? "decrypted, but " : "", what);
 }
 
 /* libarchive gave up at member NAME (NULL: at a header). */

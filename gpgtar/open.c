@@ -326,6 +326,7 @@ static gpg_error_t open_work(struct opening *opening)
         .wildcards = !options->no_wildcards,
         .strip_components = options->strip_components,
         .concatenated = options->concatenated,
+        .decrypted = opening->message && message_verdict(opening->message)->encrypted,
         .salvage = options->salvage,
         .quick = options->quick,
         .max_size = options->max_size,
