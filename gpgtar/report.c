@@ -213,77 +213,45 @@ struct wording {
     const char *words; /* behind "NAME: "; alone where the notice has no name */
 };
 
-static struct wording wording_of(enum notice_kind kind)
-{
-    switch (kind) {
-    case NOTICE_ADDED:
-        return (struct wording){LEVEL_VERBOSE, "added"};
-    case NOTICE_STRIPPED_ROOT:
-        return (struct wording){LEVEL_NOTE, "a leading / or ../ is taken off names"};
-    case NOTICE_SKIPPED_SOCKET:
-        return (struct wording){LEVEL_NOTE, "a socket, left out"};
-    case NOTICE_SKIPPED_SELF:
-        return (struct wording){LEVEL_NOTE, "the archive itself, left out"};
-    case NOTICE_EXCLUDED_CACHE:
-        return (struct wording){LEVEL_NOTE, "a cache folder, its content is left out"};
-    case NOTICE_UNREADABLE:
-        return (struct wording){LEVEL_ERROR, "cannot be read, left out"};
-    case NOTICE_VANISHED:
-        return (struct wording){LEVEL_ERROR, "does not exist (any more), left out"};
-    case NOTICE_SHRANK:
-        return (struct wording){LEVEL_ERROR, "became shorter while it was read, filled up with zeros"};
-    case NOTICE_GREW:
-        return (struct wording){LEVEL_ERROR, "became longer while it was read, cut at its first size"};
-    case NOTICE_READ_ERROR:
-        return (struct wording){LEVEL_ERROR, "could not be read to its end, filled up with zeros"};
-    case NOTICE_REPLACED:
-        return (struct wording){LEVEL_ERROR, "became another file while it was read, left out"};
-    case NOTICE_METADATA:
-        return (struct wording){LEVEL_ERROR, "not all that belongs to it could be stored"};
-    case NOTICE_EMPTY_INPUT:
-        return (struct wording){LEVEL_ERROR,
-                                "there is nothing to archive, nothing was written (--allow-empty permits it)"};
-    case NOTICE_EXTRACTED:
-        return (struct wording){LEVEL_VERBOSE, "extracted"};
-    case NOTICE_EMPTY_ARCHIVE:
-        return (struct wording){LEVEL_NOTE, "the archive is empty"};
-    case NOTICE_ROOT_STRIPPED:
-        return (struct wording){LEVEL_NOTE, "names that begin with / are extracted below the target folder"};
-    case NOTICE_DROPPED_MODE:
-        return (struct wording){LEVEL_NOTE, "some rights were not restored (as root, -p restores them)"};
-    case NOTICE_KEPT_OLD:
-        return (struct wording){LEVEL_NOTE, "exists, kept"};
-    case NOTICE_BAD_NAME:
-        return (struct wording){LEVEL_ERROR, "a member with a bad name, refused"};
-    case NOTICE_BAD_SYMLINK:
-        return (struct wording){LEVEL_ERROR, "a symlink that leads out of the target folder, refused"};
-    case NOTICE_BAD_HARDLINK:
-        return (struct wording){LEVEL_ERROR, "a hard link to something that is not in the archive, refused"};
-    case NOTICE_THROUGH_LINK:
-        return (struct wording){LEVEL_ERROR, "its path runs through a link, refused"};
-    case NOTICE_SUSPICIOUS:
-        return (struct wording){LEVEL_ERROR, "a suspicious member, refused"};
-    case NOTICE_NEEDS_ROOT:
-        return (struct wording){LEVEL_ERROR, "only root can make a device, left out"};
-    case NOTICE_EXISTS:
-        return (struct wording){LEVEL_ERROR, "exists and is kept (--yes replaces it)"};
-    case NOTICE_WRONG_KIND:
-        return (struct wording){LEVEL_ERROR, "something of another kind is in the way, left out"};
-    case NOTICE_FLAW:
-        return (struct wording){LEVEL_ERROR, "the tar is flawed"};
-    case NOTICE_RESTORE:
-        return (struct wording){LEVEL_ERROR, "not all that belongs to it could be restored"};
-    case NOTICE_DIFFERS:
-        return (struct wording){LEVEL_ERROR, "differs"};
-    }
-    return (struct wording){LEVEL_ERROR, "an unknown event"};
-}
+static const struct wording wordings[] = {
+    [NOTICE_ADDED] = {LEVEL_VERBOSE, "added"},
+    [NOTICE_STRIPPED_ROOT] = {LEVEL_NOTE, "a leading / or ../ is taken off names"},
+    [NOTICE_SKIPPED_SOCKET] = {LEVEL_NOTE, "a socket, left out"},
+    [NOTICE_SKIPPED_SELF] = {LEVEL_NOTE, "the archive itself, left out"},
+    [NOTICE_EXCLUDED_CACHE] = {LEVEL_NOTE, "a cache folder, its content is left out"},
+    [NOTICE_UNREADABLE] = {LEVEL_ERROR, "cannot be read, left out"},
+    [NOTICE_VANISHED] = {LEVEL_ERROR, "does not exist (any more), left out"},
+    [NOTICE_SHRANK] = {LEVEL_ERROR, "became shorter while it was read, filled up with zeros"},
+    [NOTICE_GREW] = {LEVEL_ERROR, "became longer while it was read, cut at its first size"},
+    [NOTICE_READ_ERROR] = {LEVEL_ERROR, "could not be read to its end, filled up with zeros"},
+    [NOTICE_REPLACED] = {LEVEL_ERROR, "became another file while it was read, left out"},
+    [NOTICE_METADATA] = {LEVEL_ERROR, "not all that belongs to it could be stored"},
+    [NOTICE_EMPTY_INPUT] = {LEVEL_ERROR, "there is nothing to archive, nothing was written (--allow-empty permits it)"},
+    [NOTICE_EXTRACTED] = {LEVEL_VERBOSE, "extracted"},
+    [NOTICE_EMPTY_ARCHIVE] = {LEVEL_NOTE, "the archive is empty"},
+    [NOTICE_ROOT_STRIPPED] = {LEVEL_NOTE, "names that begin with / are extracted below the target folder"},
+    [NOTICE_DROPPED_MODE] = {LEVEL_NOTE, "some rights were not restored (as root, -p restores them)"},
+    [NOTICE_KEPT_OLD] = {LEVEL_NOTE, "exists, kept"},
+    [NOTICE_BAD_NAME] = {LEVEL_ERROR, "a member with a bad name, refused"},
+    [NOTICE_BAD_SYMLINK] = {LEVEL_ERROR, "a symlink that leads out of the target folder, refused"},
+    [NOTICE_BAD_HARDLINK] = {LEVEL_ERROR, "a hard link to something that is not in the archive, refused"},
+    [NOTICE_THROUGH_LINK] = {LEVEL_ERROR, "its path runs through a link, refused"},
+    [NOTICE_SUSPICIOUS] = {LEVEL_ERROR, "a suspicious member, refused"},
+    [NOTICE_NEEDS_ROOT] = {LEVEL_ERROR, "only root can make a device, left out"},
+    [NOTICE_EXISTS] = {LEVEL_ERROR, "exists and is kept (--yes replaces it)"},
+    [NOTICE_WRONG_KIND] = {LEVEL_ERROR, "something of another kind is in the way, left out"},
+    [NOTICE_FLAW] = {LEVEL_ERROR, "the tar is flawed"},
+    [NOTICE_RESTORE] = {LEVEL_ERROR, "not all that belongs to it could be restored"},
+    [NOTICE_DIFFERS] = {LEVEL_ERROR, "differs"},
+};
 
 void report_notice(struct report *report, const struct notice *event)
 {
     if (!report)
         return;
-    const struct wording wording = wording_of(event->kind);
+    const struct wording wording = (size_t)event->kind < ARRAY_SIZE(wordings)
+                                       ? wordings[event->kind]
+                                       : (struct wording){LEVEL_ERROR, "an unknown event"};
     char *name = event->name ? names_escape(event->name) : NULL;
     char *sentence = NULL;
     if (asprintf(&sentence, "%s%s%s%s%s%s%s", name ? name : "", name ? ": " : "", wording.words,
