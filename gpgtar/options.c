@@ -561,7 +561,7 @@ static const struct row rows[] = {
     TAKE_ROW("default-recipient", 0, GPG, GROUP_KEYS, take_default_recipient, 0, "USER-ID", "encrypt to this key where no recipient is given"),
     TAKE_ROW("default-recipient-self", 0, GPG, GROUP_KEYS, take_recipient_self, 1, NULL, "the same with the default key"),
     TAKE_ROW("no-default-recipient", 0, GPG, GROUP_HIDDEN, take_recipient_self, 0, NULL, NULL),
-    TAKE_ROW("group", 0, GPG, GROUP_KEYS, take_group, 0, "NAME=ID…", "NAME as a recipient stands for these"),
+    TAKE_ROW("group", 0, GPG, GROUP_KEYS, take_group, 0, "NAME=IDS", "NAME as a recipient stands for these"),
     TAKE_ROW("no-groups", 0, GPG, GROUP_HIDDEN, take_no_groups, 0, NULL, NULL),
     TAKE_ROW("homedir", 0, LINE | GPG_ARGS, GROUP_KEYS, take_homedir, 0, "DIR", "GnuPG's home, instead of $GNUPGHOME or ~/.gnupg"),
     LIST_ROW("keyring", 0, GPG, GROUP_KEYS, keyrings, "FILE", "look for keys in FILE too"),
