@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* agent: secret keys and passphrases at a running gpg-agent (libassuan); it is started where it is not running.
  *
- * gpg-agent is the one program that this project starts. One thread at a time per agent. */
+ * gpg-agent is the one program that this folder starts. One thread at a time per agent. The process must ignore
+ * SIGPIPE: an agent may go away at any time. */
 #ifndef PGP_AGENT_H
 #define PGP_AGENT_H
 
