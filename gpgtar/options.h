@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* options: the command line and the configuration files become one struct that nobody changes afterwards.
  *
- * One table (options.c) describes every option: its names, where it may stand (command line, gpgtar.conf, --gpg-args,
- * gpg.conf, --tar-args), its value and its help. libgpg-error's gpgrt_argparse is not used: it prints and exits by
- * itself, keeps state in globals and cannot say which word was wrong, and one table has to serve five contexts.
+ * One table (option_table.c) describes every option: its names, where it may stand (command line, gpgtar.conf,
+ * --gpg-args, gpg.conf, --tar-args), its value and its help. libgpg-error's gpgrt_argparse is not used: it prints and
+ * exits by itself, keeps state in globals and cannot say which word was wrong, and one table has to serve five
+ * contexts.
  *
  * A long option may be abbreviated. Where an abbreviation fits several options, the one that GnuPG's gpgtar has wins,
  * so that scripts written for it go on working; else it is an error that names two candidates. */
 #ifndef GPGTAR_OPTIONS_H
 #define GPGTAR_OPTIONS_H
 
+#include "recipients.h"
 #include "stream/failure.h"
+#include "strings.h"
 
 #include <stdbool.h>
 #include <time.h>
@@ -29,28 +32,6 @@ enum command {
 
 /* An option with a --no- twin whose default depends on something else. */
 enum toggle { TOGGLE_DEFAULT, TOGGLE_ON, TOGGLE_OFF };
-
-struct strings {
-    char **items; /* n strings, each owned */
-    size_t n;
-};
-
-enum recipient_kind {
-    RECIPIENT_NAME,        /* -r: user id, key id, fingerprint */
-    RECIPIENT_HIDDEN_NAME, /* -R */
-    RECIPIENT_FILE,        /* -f: a file with one certificate */
-    RECIPIENT_HIDDEN_FILE, /* -F */
-};
-
-struct recipient {
-    enum recipient_kind kind;
-    char *name;
-};
-
-struct recipients {
-    struct recipient *items;
-    size_t n;
-};
 
 enum passphrase_kind {
     PASSPHRASE_DEFAULT, /* none given: gpg-agent, or the terminal */
