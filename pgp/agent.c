@@ -82,7 +82,8 @@ static gpg_error_t ready(struct failure *failure, struct agent *agent)
     return agent_link_open(failure, &agent->params, &agent->link);
 }
 
-/* Percent-plus escape: letters, digits and a few signs stand for themselves. Control characters become '?'. */
+/* Percent-plus escape: letters, digits and a few signs stand for themselves, and so does what is not ASCII, because the
+ * agent takes %C and %F for its own placeholders. Control characters become '?'. */
 static void append_escaped(char *line, size_t size, const char *text, size_t n)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:-_/@<>()=";
@@ -91,7 +92,7 @@ static void append_escaped(char *line, size_t size, const char *text, size_t n)
         unsigned char c = (unsigned char)text[i];
         if (c == ' ')
             line[at++] = '+';
-        else if (strchr(plain, c))
+        else if (c >= 0x80 || strchr(plain, c))
             line[at++] = (char)c;
         else if ((c < 0x20 && c != '\n') || c == 0x7F)
             line[at++] = '?';
