@@ -18,7 +18,6 @@ struct keys {
     struct keystore *store;
     struct agent *agent;
     struct trustdb *trustdb;
-    bool trustdb_open;
     char *home; /* absolute */
     bool default_home;
     char ttyname[64];                             /* "" where there is no terminal */
@@ -282,6 +281,15 @@ static gpg_error_t keys_add_agent(struct keys *keys)
     return 0;
 }
 
+/* Opened at the start: later the process may be confined. A database that cannot be read trusts nobody. */
+static void keys_open_trustdb(struct keys *keys)
+{
+    char *path = keys_in_home(keys, "trustdb.gpg");
+    if (path && trustdb_open(NULL, path, &keys->trustdb))
+        report_warning(keys->program->report, "'%s' cannot be read: no key is trusted", path);
+    free(path);
+}
+
 gpg_error_t keys_new(const struct program *program, struct keys **ret)
 {
     struct failure *failure = program_failure(program);
@@ -303,6 +311,8 @@ gpg_error_t keys_new(const struct program *program, struct keys **ret)
     }
     if (!err)
         err = keys_add_agent(keys);
+    if (!err && program->options->trust_model != TRUST_ALWAYS)
+        keys_open_trustdb(keys);
     if (err)
         keys_free(keys);
     else
@@ -332,14 +342,6 @@ struct keystore *keys_store(struct keys *keys)
 
 static enum trust keys_validity(struct keys *keys, struct certificate *certificate)
 {
-    if (!keys->trustdb_open) {
-        char *path = keys_in_home(keys, "trustdb.gpg");
-        keys->trustdb_open = true;
-        /* A database that cannot be read trusts nobody, and the sentence of the reason stands. */
-        if (path && trustdb_open(NULL, path, &keys->trustdb))
-            report_warning(keys->program->report, "'%s' cannot be read: no key is trusted", path);
-        free(path);
-    }
     const struct key *primary = certificate_key(certificate, 0);
     bool disabled = false;
     const enum trust owner = trustdb_ownertrust(keys->trustdb, primary->fpr, primary->fpr_n, &disabled);
