@@ -108,9 +108,6 @@ static void judge(struct tar_reader *reader, const struct tar_read_params *param
     if (flaw != NAMES_SOUND && !(flaw == NAMES_NOTHING && member->kind == TAR_FOLDER)) {
         ++*flaws;
         notice(params->notices, NOTICE_BAD_NAME, member->name, gpg_error(GPG_ERR_INV_NAME), names_flaw_text(flaw));
-    } else if (member->kind == TAR_SYMLINK && !names_link_inside(member->name, member->target)) {
-        ++*flaws;
-        notice(params->notices, NOTICE_BAD_SYMLINK, member->name, 0, member->target);
     } else if (member->kind == TAR_HARDLINK && names_check(member->target) != NAMES_SOUND) {
         ++*flaws;
         notice(params->notices, NOTICE_BAD_HARDLINK, member->name, 0, member->target);

@@ -23,7 +23,8 @@ MUST_CHECK gpg_error_t tar_list(const struct tar_list_params *params, struct sou
                                 struct sink *borrows_sink, struct tar_list_result *ret);
 
 /* Reads every member and its content and writes nothing: the structure of the tar is sound if the result is 0 and
- * read.flaws too. Judges names as extraction would: NOTICE_BAD_NAME, NOTICE_BAD_SYMLINK, counted as flaws. */
+ * read.flaws too. Names that no target can take are flaws (NOTICE_BAD_NAME, NOTICE_BAD_HARDLINK);
+ * where a symlink leads is the business of who extracts. */
 MUST_CHECK gpg_error_t tar_verify(const struct tar_read_params *params, struct source *borrows_source,
                                   struct tar_list_result *ret);
 
