@@ -82,6 +82,11 @@ static gpg_error_t ready(struct failure *failure, struct agent *agent)
     return agent_link_open(failure, &agent->params, &agent->link);
 }
 
+gpg_error_t agent_connect(struct failure *failure, struct agent *agent)
+{
+    return agent->link ? 0 : ready(failure, agent);
+}
+
 /* Percent-plus escape: letters, digits and a few signs stand for themselves, and so does what is not ASCII, because the
  * agent takes %C and %F for its own placeholders. Control characters become '?'. */
 static void append_escaped(char *line, size_t size, const char *text, size_t n)

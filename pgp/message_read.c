@@ -371,6 +371,7 @@ static gpg_error_t take_announcement(struct message *message, const struct packe
     else
         err = verdict_prefix(message->signatures, notes(message), body, n);
     layer->announced = true;
+    message->verdict->announced = true;
     free(body);
     return err;
 }

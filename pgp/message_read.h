@@ -95,6 +95,7 @@ struct read_params {
 struct message_verdict {
     bool encrypted;
     bool integrity_ok;   /* every tag or the MDC was checked and right */
+    bool announced;      /* signatures were announced before the content; as `encrypted` known from the start on */
     bool unprotected;    /* packet 9, or an MDC error that was ignored */
     bool complete;       /* read to the very end, grammar kept */
     unsigned signatures; /* number of verdicts */
