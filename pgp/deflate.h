@@ -15,8 +15,8 @@
 /* The level that is used where none is given: the fast one. */
 #define DEFLATE_LEVEL_DEFAULT (-1)
 
-/* Bytes that are compressed on their own. Matches never cross their ends: with 256 KiB that costs about 1 % of the
- * ratio. */
+/* Bytes that are compressed on their own. Matches never cross their ends: against blocks of 1 MiB that costs 0.3 (level
+ * 1) to 0.6 % (level 6) of the size, measured on /usr/include and /usr/share, and a quarter of the memory. */
 #define DEFLATE_BLOCK_SIZE ((size_t)256 * 1024)
 
 /* ALGO: COMPRESS_ZIP or COMPRESS_ZLIB. LEVEL: 0 stores; 1 to 3 are ISA-L's where it is built in, else zlib's; 4 to 9

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "faulty.h"
+#include "samples.h"
 
 #include "pgp/bzip2.h"
-#include "pgp/crypt_init.h"
 #include "pgp/deflate.h"
 #include "pgp/framing.h"
 #include "pgp/literal.h"
@@ -87,8 +87,7 @@ static void load_key(const char *name, struct secret_key **signer, struct key **
 
 static int make_world(void **state)
 {
-    (void)state;
-    assert_int_equal(crypt_init(NULL), 0);
+    assert_int_equal(crypt_setup(state), 0);
     strcpy(world.folder, "/tmp/message-write-XXXXXX");
     assert_non_null(mkdtemp(world.folder));
     run_shell("gpg --batch --faked-system-time 20240115T120000 --passphrase '' --quick-gen-key 'One <one@example.org>' "
@@ -114,7 +113,6 @@ static int make_world(void **state)
 
 static int drop_world(void **state)
 {
-    (void)state;
     run_shell("gpgconf --kill all; rm -rf private-keys-v1.d openpgp-revocs.d crls.d; find . -type f -delete; true", 0);
     for (unsigned i = 0; i < 2; i++) {
         secret_key_free(world.signer[i]);
@@ -122,6 +120,7 @@ static int drop_world(void **state)
     }
     secret_free(world.passphrase);
     run_shell("rm -rf ./S.* ; true", 0);
+    assert_int_equal(crypt_teardown(state), 0);
     return rmdir(world.folder);
 }
 
