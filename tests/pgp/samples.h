@@ -132,10 +132,29 @@ static inline struct secret_key *sample_secret(const char *name, const struct pa
     return secret_key;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+#define LEAKS_ARE_COUNTED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LEAKS_ARE_COUNTED 1
+#endif
+#endif
+#ifdef LEAKS_ARE_COUNTED
+#include <sanitizer/lsan_interface.h>
+#endif
+
 static inline int crypt_setup(void **state)
 {
     (void)state;
-    return crypt_init(NULL) ? -1 : 0;
+    if (crypt_init(NULL))
+        return -1;
+#ifdef LEAKS_ARE_COUNTED
+    /* libgcrypt's random generator keeps 128 KiB for good at its first use, where the sanitizer does not find them. */
+    __lsan_disable();
+    gcry_free(gcry_random_bytes(1, GCRY_VERY_STRONG_RANDOM));
+    __lsan_enable();
+#endif
+    return 0;
 }
 
 /* libgcrypt keeps the memory of its entropy source otherwise, which is reported as a leak. */
