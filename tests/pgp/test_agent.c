@@ -180,6 +180,30 @@ static void unlocked_keys(void **state)
     home_free(&home);
 }
 
+/* The restricted socket that is forwarded to other machines: such an agent does not list its keys. */
+static void restricted(void **state)
+{
+    struct home home, here;
+    struct secret_key *secret_key = NULL;
+    (void)state;
+    home_new(&home);
+    import(&home, "ed25519", "");
+    home_new(&here);
+    shell("ln -s %s/S.gpg-agent.extra %s/S.gpg-agent", home.path, here.path);
+    open_agent(&here, (struct agent_params){.must_run = true});
+    assert_int_equal(gpg_err_code(get_key(&here, "p256", 0, &secret_key)), GPG_ERR_NO_SECKEY);
+    assert_int_equal(get_key(&here, "ed25519", 0, &secret_key), 0);
+    assert_int_equal(sign(&here, secret_key, DIGEST_SHA256), 0);
+    secret_key_free(secret_key);
+    assert_int_equal(get_key(&here, "ed25519", 1, &secret_key), 0);
+    assert_int_equal(decrypt(&here, secret_key), 0);
+    secret_key_free(secret_key);
+    close_agent(&here);
+    shell("rm %s/S.gpg-agent", here.path);
+    home_free(&here);
+    home_free(&home);
+}
+
 static void unknown_key(void **state)
 {
     struct home home;
@@ -430,9 +454,11 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unlocked_keys), cmocka_unit_test(unknown_key), cmocka_unit_test(asked_by_pinentry),
-        cmocka_unit_test(loopback),      cmocka_unit_test(other_modes), cmocka_unit_test(killed),
-        cmocka_unit_test(no_agent),      cmocka_unit_test(passphrases), cmocka_unit_test(socket_names),
+        cmocka_unit_test(unlocked_keys), cmocka_unit_test(restricted),
+        cmocka_unit_test(unknown_key),   cmocka_unit_test(asked_by_pinentry),
+        cmocka_unit_test(loopback),      cmocka_unit_test(other_modes),
+        cmocka_unit_test(killed),        cmocka_unit_test(no_agent),
+        cmocka_unit_test(passphrases),   cmocka_unit_test(socket_names),
     };
     return cmocka_run_group_tests(tests, setup, crypt_teardown);
 }
