@@ -200,10 +200,20 @@ static gpg_error_t keys_add_home_ring(struct keys *keys, const char *base, bool 
     return err;
 }
 
+static gpg_error_t keys_add_keyboxd(struct keys *keys)
+{
+    const struct keyboxd_params params = {.home = keys->home, .default_home = keys->default_home};
+    struct keyboxd *keyboxd = NULL;
+    gpg_error_t err = keyboxd_open(&params, &keyboxd);
+    return err ? err : keystore_add_keyboxd(keys->store, keyboxd);
+}
+
 /* The home's own keyring: the keybox where there is one, else the old format, as gpg takes them. */
 static gpg_error_t keys_add_default_ring(struct keys *keys)
 {
     bool exists = false;
+    if (keys->program->options->use_keyboxd)
+        return keys_add_keyboxd(keys);
     gpg_error_t err = keys_add_home_ring(keys, "pubring.kbx", &exists);
     if (!err && !exists)
         err = keys_add_home_ring(keys, "pubring.gpg", &exists);
@@ -288,6 +298,7 @@ static void keys_open_trustdb(struct keys *keys)
     if (path && trustdb_open(NULL, path, &keys->trustdb))
         report_warning(keys->program->report, "'%s' cannot be read: no key is trusted", path);
     free(path);
+    keystore_set_trustdb(keys->store, keys->trustdb);
 }
 
 gpg_error_t keys_new(const struct program *program, struct keys **ret)
@@ -331,6 +342,27 @@ void keys_free(struct keys *keys)
     secret_free(keys->given);
     free(keys->home);
     free(keys);
+}
+
+gpg_error_t keys_get_ready(struct keys *keys, bool for_secrets)
+{
+    const struct options *options = keys->program->options;
+    static const uint8_t nobody[8];
+    struct certificate *certificate = NULL;
+    struct secret *passphrase = NULL;
+    unsigned number = 0;
+    gpg_error_t err = 0;
+    /* What goes wrong with the daemons comes up again, with its sentence, if they turn out to be needed. */
+    if (options->use_keyboxd && !keystore_issuer(keys->store, nobody, sizeof nobody, &certificate, &number))
+        certificate_free(certificate);
+    if (!for_secrets)
+        return 0;
+    if (options->passphrase.kind != PASSPHRASE_DEFAULT)
+        err = keys_given(keys, false, &passphrase);
+    secret_free(passphrase);
+    if (!err && options->secret_key_files.n == 0 && agent_connect(NULL, keys->agent))
+        report_verbose(keys->program->report, "there is no gpg-agent for '%s'", keys->home);
+    return err;
 }
 
 struct keystore *keys_store(struct keys *keys)
@@ -549,21 +581,60 @@ gpg_error_t keys_recipients(struct keys *keys, struct chosen_keys *ret)
 
 /* ---- signers ---- */
 
-static gpg_error_t keys_one_signer(struct keys *keys, const char *name, uint32_t now, struct chosen_keys *chosen)
+static gpg_error_t keys_refuse_signer(struct keys *keys, gpg_error_t err, const char *name,
+                                      const struct certificate *certificate)
+{
+    if (!name && gpg_err_code(err) == GPG_ERR_NO_SECKEY)
+        return fail(program_failure(keys->program), err,
+                    "there is no secret key to sign with in '%s'; name one with -u or --secret-key-file", keys->home);
+    return keys_refuse(keys, err, true, name ? name : "the default key", certificate);
+}
+
+/* The signers found so far, with their secret keys. */
+struct keys_signers {
+    struct chosen_keys chosen;
+    struct secret_key **secrets; /* as many as chosen.n */
+};
+
+static void keys_signers_clear(struct keys_signers *signers)
+{
+    for (size_t i = 0; signers->secrets && i < signers->chosen.n; i++)
+        secret_key_free(signers->secrets[i]);
+    free(signers->secrets);
+    chosen_keys_clear(&signers->chosen);
+}
+
+static gpg_error_t keys_add_signer(struct keys_signers *signers, struct certificate *takes_certificate, unsigned number,
+                                   struct secret_key *takes_secret)
+{
+    const size_t n = signers->chosen.n;
+    struct secret_key **secrets = realloc(signers->secrets, (n + 1) * sizeof *secrets);
+    if (!secrets) {
+        certificate_free(takes_certificate);
+        secret_key_free(takes_secret);
+        return gpg_error(GPG_ERR_ENOMEM);
+    }
+    signers->secrets = secrets;
+    gpg_error_t err = chosen_keys_add(&signers->chosen, takes_certificate, number, false);
+    /* A key named twice signs once. */
+    if (err || signers->chosen.n == n)
+        secret_key_free(takes_secret);
+    else
+        secrets[n] = takes_secret;
+    return err;
+}
+
+static gpg_error_t keys_one_signer(struct keys *keys, const char *name, uint32_t now, struct keys_signers *signers)
 {
     struct key_match match = {.certificate = NULL, .exact = -1};
+    struct secret_key *secret = NULL;
     unsigned number = 0;
     gpg_error_t err = name ? keystore_find(keys->store, name, KEY_SIGNS, now, &match)
                            : keystore_default_signer(keys->store, now, &match);
     if (!err)
-        err = certificate_choose(match.certificate, KEY_SIGNS, now, match.exact, &number);
+        err = keystore_signing_key(keys->store, &match, now, &number, &secret);
     if (err) {
-        if (!name && gpg_err_code(err) == GPG_ERR_NO_SECKEY)
-            err =
-                fail(program_failure(keys->program), err,
-                     "there is no secret key to sign with in '%s'; name one with -u or --secret-key-file", keys->home);
-        else
-            err = keys_refuse(keys, err, true, name ? name : "the default key", match.certificate);
+        err = keys_refuse_signer(keys, err, name, match.certificate);
         certificate_free(match.certificate);
         return err;
     }
@@ -571,77 +642,73 @@ static gpg_error_t keys_one_signer(struct keys *keys, const char *name, uint32_t
     key_fpr_hex(certificate_key(match.certificate, 0), fpr);
     status_key_considered(keys->program->status, fpr, 0);
     report_verbose(keys->program->report, "signing with key %s", fpr);
-    return chosen_keys_add(chosen, match.certificate, number, false);
+    return keys_add_signer(signers, match.certificate, number, secret);
 }
 
-static gpg_error_t keys_chosen_signers(struct keys *keys, struct chosen_keys *chosen)
+static gpg_error_t keys_find_signers(struct keys *keys, struct keys_signers *signers)
 {
     const struct options *options = keys->program->options;
     const uint32_t now = (uint32_t)time(NULL);
     gpg_error_t err = 0;
     if (options->signers.n) {
         for (size_t i = 0; i < options->signers.n && !err; i++)
-            err = keys_one_signer(keys, options->signers.items[i], now, chosen);
+            err = keys_one_signer(keys, options->signers.items[i], now, signers);
         return err;
     }
     /* Of several default keys gpg takes the last that can be used. */
     for (size_t i = options->default_keys.n; i-- > 0;) {
         struct key_match match;
-        unsigned number = 0;
-        if (keystore_find(keys->store, options->default_keys.items[i], KEY_SIGNS, now, &match))
-            continue;
-        const bool usable = certificate_choose(match.certificate, KEY_SIGNS, now, match.exact, &number) == 0;
-        certificate_free(match.certificate);
-        if (usable)
-            return keys_one_signer(keys, options->default_keys.items[i], now, chosen);
+        if (!keystore_find(keys->store, options->default_keys.items[i], KEY_SIGNS, now, &match)) {
+            certificate_free(match.certificate);
+            return keys_one_signer(keys, options->default_keys.items[i], now, signers);
+        }
         report_warning(keys->program->report, "the default key '%s' cannot sign", options->default_keys.items[i]);
     }
-    return keys_one_signer(keys, NULL, now, chosen);
+    return keys_one_signer(keys, NULL, now, signers);
 }
 
 gpg_error_t keys_signers(struct keys *keys, struct chosen_keys *ret, struct secret_key ***ret_secrets)
 {
-    struct chosen_keys chosen = {.items = NULL};
-    struct secret_key **secrets = NULL;
-    gpg_error_t err = keys_chosen_signers(keys, &chosen);
-    if (!err) {
-        secrets = calloc(chosen.n, sizeof *secrets);
-        if (!secrets)
-            err = gpg_error_from_syserror();
-    }
-    for (size_t i = 0; i < chosen.n && !err; i++) {
-        const struct key *key = certificate_key(chosen.items[i].certificate, chosen.items[i].number);
-        char fpr[2 * KEY_FPR_MAX + 1];
-        key_fpr_hex(key, fpr);
-        err = keystore_secret(keys->store, key, &secrets[i]);
-        if (gpg_err_code(err) == GPG_ERR_NO_SECKEY)
-            err = keys_refuse(keys, err, true, fpr, NULL);
-    }
+    struct keys_signers signers = {.secrets = NULL};
+    gpg_error_t err = keys_find_signers(keys, &signers);
     if (err) {
-        for (size_t i = 0; secrets && i < chosen.n; i++)
-            secret_key_free(secrets[i]);
-        free(secrets);
-        chosen_keys_clear(&chosen);
+        keys_signers_clear(&signers);
         return err;
     }
-    *ret = chosen;
-    *ret_secrets = secrets;
+    *ret = signers.chosen;
+    *ret_secrets = signers.secrets;
     return 0;
 }
 
-gpg_error_t keys_is_allowed_signer(struct keys *keys, struct certificate *certificate, bool *ret)
+/* Whether CERTIFICATE is what SPEC names: a key of it by id, or a user id that was not revoked. */
+static bool keys_is_named(const struct certificate *certificate, const struct key_spec *spec)
+{
+    if (key_spec_names_key(spec)) {
+        for (unsigned i = 0; i < certificate_keys(certificate); i++)
+            if (key_spec_matches_key(spec, certificate_key(certificate, i)) &&
+                certificate_key_state(certificate, i, (uint32_t)time(NULL)) != KEY_UNBOUND)
+                return true;
+        return false;
+    }
+    for (unsigned i = 0; i < certificate_uids(certificate); i++) {
+        bool revoked = false;
+        const char *uid = certificate_uid(certificate, i, &revoked);
+        if (!revoked && key_spec_matches_uid(spec, uid, certificate_uid_length(certificate, i)))
+            return true;
+    }
+    return false;
+}
+
+gpg_error_t keys_is_allowed_signer(struct keys *keys, const struct certificate *certificate, bool *ret)
 {
     const struct strings *allowed = &keys->program->options->allowed_signers;
-    const struct key *primary = certificate_key(certificate, 0);
     *ret = false;
     for (size_t i = 0; i < allowed->n && !*ret; i++) {
-        struct key_match match;
-        gpg_error_t err = keystore_find(keys->store, allowed->items[i], KEY_SIGNS, (uint32_t)time(NULL), &match);
+        struct key_spec spec;
+        gpg_error_t err = key_spec_parse(allowed->items[i], &spec);
         if (err)
             return fail(program_failure(keys->program), err, "--signer '%s': %s", allowed->items[i], gpg_strerror(err));
-        const struct key *other = certificate_key(match.certificate, 0);
-        *ret = other->fpr_n == primary->fpr_n && !memcmp(other->fpr, primary->fpr, primary->fpr_n);
-        certificate_free(match.certificate);
+        *ret = keys_is_named(certificate, &spec);
     }
     return 0;
 }

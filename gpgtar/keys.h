@@ -26,6 +26,10 @@ struct keys;
 MUST_CHECK gpg_error_t keys_new(const struct program *program, struct keys **ret);
 void keys_free(struct keys *keys);
 
+/* Does what must be done while programs can still be started and files opened: starts the daemons and, FOR_SECRETS,
+ * reads the passphrase where file, descriptor or command give it. Asks nobody. */
+MUST_CHECK gpg_error_t keys_get_ready(struct keys *keys, bool for_secrets);
+
 struct keystore *keys_store(struct keys *keys);
 
 /* The recipients of the options with encrypt-to, in order, each (sub)key once. A name that cannot be used ends it, with
@@ -49,6 +53,6 @@ enum keys_trust keys_trust(struct keys *keys, struct certificate *certificate);
 const char *keys_trust_model(const struct keys *keys);
 
 /* Whether KEY's certificate is one that the options' --signer names. */
-MUST_CHECK gpg_error_t keys_is_allowed_signer(struct keys *keys, struct certificate *certificate, bool *ret);
+MUST_CHECK gpg_error_t keys_is_allowed_signer(struct keys *keys, const struct certificate *certificate, bool *ret);
 
 #endif

@@ -7,6 +7,8 @@
 #include "algo.h"
 #include "certificate.h"
 #include "crypt_init.h"
+#include "key_spec.h"
+#include "keyboxd.h"
 #include "keystore.h"
 #include "message_read.h"
 #include "message_write.h"
