@@ -89,6 +89,7 @@ enum {
     ASK_HELP = 512,
     ASK_VERSION = 1024,
     ASK_DUMP = 2048,
+    ASK_DETACH = 4096, /* --detach-sign; means ASK_SIGN too */
 };
 
 /* Row number I; NULL behind the last. */

@@ -81,7 +81,7 @@ static gpg_error_t settle_command(struct parser *parser)
     static const struct {
         unsigned mask;
         enum command command;
-    } kinds[] = {{ASK_ENCRYPT | ASK_SIGN | ASK_SYMMETRIC | ASK_CREATE, COMMAND_CREATE},
+    } kinds[] = {{ASK_ENCRYPT | ASK_SIGN | ASK_DETACH | ASK_SYMMETRIC | ASK_CREATE, COMMAND_CREATE},
                  {ASK_DECRYPT | ASK_EXTRACT, COMMAND_EXTRACT},
                  {ASK_LIST, COMMAND_LIST},
                  {ASK_VERIFY, COMMAND_VERIFY},
@@ -103,7 +103,8 @@ static gpg_error_t settle_command(struct parser *parser)
                              "no command was given: --encrypt, --sign or --symmetric make an archive, --decrypt "
                              "extracts one (see gpgtar --help)");
     options->encrypt = asked & ASK_ENCRYPT;
-    options->sign = asked & ASK_SIGN;
+    options->sign = asked & (ASK_SIGN | ASK_DETACH);
+    options->detach_sign = asked & ASK_DETACH;
     options->symmetric = asked & ASK_SYMMETRIC;
     return 0;
 }
@@ -127,6 +128,28 @@ static gpg_error_t settle_plain(struct parser *parser)
     if (against)
         return parser_refuse(parser, "--%s, which means a plain tar, and --%s exclude each other", plain, against);
     options->encrypt = false;
+    return 0;
+}
+
+/* A signature apart from what it signs: of one file, and nothing else is done to it. */
+static gpg_error_t settle_detached(struct parser *parser)
+{
+    struct options *options = parser->options;
+    if (!options->detach_sign)
+        return 0;
+    const char *against = options->encrypt || parser->encryption_asked ? "encrypt"
+                          : options->symmetric                         ? "symmetric"
+                          : options->files_from                        ? "files-from"
+                          : options->null                              ? "null"
+                                                                       : NULL;
+    if (against)
+        return parser_refuse(parser, "--detach-sign, which signs a file as it is, and --%s exclude each other",
+                             against);
+    if (options->names.n > 1)
+        return parser_refuse(parser, "--detach-sign signs one file, and %zu were named: sign an archive of them",
+                             options->names.n);
+    if (options->names.n == 1 && strcmp(options->names.items[0], "-") == 0)
+        strings_clear(&options->names);
     return 0;
 }
 
@@ -171,7 +194,7 @@ static gpg_error_t settle_names(struct parser *parser)
     if (options->command == COMMAND_CREATE) {
         if (options->null && !options->files_from && options->names.n == 0)
             return strings_set(&options->files_from, "-");
-        if (options->names.n == 0 && !options->files_from && !options->allow_empty)
+        if (options->names.n == 0 && !options->files_from && !options->allow_empty && !options->detach_sign)
             return parser_refuse(parser, "nothing to archive was named: give files or folders, or --files-from");
         return 0;
     }
@@ -205,6 +228,7 @@ static gpg_error_t check_streams(struct parser *parser)
         const char *what;
     } readers[] = {
         {reads && !options->archive, "the archive"},
+        {options->detach_sign && options->names.n == 0, "the file to sign"},
         {is_stdin(options->files_from), "--files-from"},
         {exclude_stdin, "--exclude-from"},
         {options->passphrase.kind == PASSPHRASE_FD && options->passphrase.fd == 0, "--passphrase-fd 0"},
@@ -267,7 +291,7 @@ static gpg_error_t settle(struct parser *parser)
         options->log_file = parser->common_log;
         parser->common_log = NULL;
     }
-    gpg_error_t (*const steps[])(struct parser *) = {settle_command, settle_plain,  settle_recipients,
+    gpg_error_t (*const steps[])(struct parser *) = {settle_command, settle_plain,  settle_detached, settle_recipients,
                                                      settle_names,   check_streams, check_pairs};
     gpg_error_t err = 0;
     for (size_t i = 0; !err && i < ARRAY_SIZE(steps); i++)

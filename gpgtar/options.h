@@ -56,10 +56,12 @@ struct options {
     bool encrypt;     /* -e, or -c together with recipients: public-key encryption to RECIPIENTS */
     bool sign;        /* -s */
     bool symmetric;   /* -c */
+    bool detach_sign; /* -b: only the signature of one file is written; SIGN is true, the next two are false */
     bool skip_crypto; /* plain tar: --create, --extract, --skip-crypto. Then the three above are false */
 
     /* On what. */
-    struct strings names; /* creating: files and folders; reading: members or patterns (none: all) */
+    struct strings names; /* creating: files and folders; reading: members or patterns (none: all);
+                             DETACH_SIGN: at most one file (none: stdin) */
     char *archive;        /* reading: the archive; NULL: stdin */
     char *output;         /* creating: -o; NULL: stdout ("-" is turned into NULL) */
     char *directory;      /* -C; NULL: not given */
@@ -151,6 +153,7 @@ struct options {
     bool skip_old_files;
     bool to_stdout;
     bool concatenated;
+    bool outside_links; /* make symlinks that lead out of the target folder */
 
     /* Running. */
     unsigned jobs;        /* 0: as many as processors; at most 256 */
