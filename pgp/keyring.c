@@ -110,7 +110,8 @@ static gpg_error_t keyring_dearmor(struct failure *failure, struct keyring *keyr
     struct source *binary = NULL;
     uint8_t *bytes = NULL;
     size_t n = 0;
-    gpg_error_t err = text ? armor_source_new(failure, text, NULL, true, &binary) : gpg_error_from_syserror();
+    /* Without FAILURE: its sentences would not name the file. */
+    gpg_error_t err = text ? armor_source_new(NULL, text, NULL, true, &binary) : gpg_error_from_syserror();
     if (!err)
         err = read_all(binary, &bytes, &n);
     source_free(binary);
@@ -128,6 +129,17 @@ static gpg_error_t keyring_dearmor(struct failure *failure, struct keyring *keyr
     return 0;
 }
 
+/* From a pipe, or what else cannot be mapped. */
+static gpg_error_t load_stream(struct failure *failure, struct keyring *keyring, int fd)
+{
+    struct source *source = NULL;
+    gpg_error_t err = fd_source_new(NULL, fd, keyring->name, false, 0, &source);
+    if (!err)
+        err = read_all(source, &keyring->bytes, &keyring->n);
+    source_free(source);
+    return err ? fail(failure, err, "the keyring %s cannot be read: %s", keyring->name, gpg_strerror(err)) : 0;
+}
+
 /* A regular file is mapped, anything else (a pipe) read. */
 static gpg_error_t keyring_load(struct failure *failure, struct keyring *keyring, int fd)
 {
@@ -135,7 +147,7 @@ static gpg_error_t keyring_load(struct failure *failure, struct keyring *keyring
     if (fstat(fd, &status))
         return fail_errno(failure, errno, "the keyring %s cannot be read", keyring->name);
     if (!S_ISREG(status.st_mode))
-        return file_read_whole(failure, keyring->name, KEYRING_ARMORED_MAX, &keyring->bytes, &keyring->n);
+        return load_stream(failure, keyring, fd);
     if (status.st_size == 0)
         return 0;
     void *map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
