@@ -270,8 +270,8 @@ gpg_error_t keyboxd_search(struct failure *failure, struct keyboxd *keyboxd, con
     }
     free(answer.bytes);
     keyboxd_disconnect(keyboxd); /* the rest of an answer may still be on its way */
-    if (gpg_err_code(err) == GPG_ERR_EOF || gpg_err_code(err) == GPG_ERR_ASS_CONNECT_FAILED ||
-        gpg_err_code(err) == GPG_ERR_EPIPE || gpg_err_code(err) == GPG_ERR_ASS_READ_ERROR)
+    if (gpg_err_source(err) == GPG_ERR_SOURCE_DEFAULT && gpg_err_code(err) != GPG_ERR_TOO_LARGE &&
+        gpg_err_code(err) != GPG_ERR_ENOMEM) /* not keyboxd's word: the connection's */
         err = gpg_error(GPG_ERR_ASSUAN_SERVER_FAULT);
     return fail(failure, err, "keyboxd of %s cannot be searched: %s", keyboxd->home, gpg_strerror(err));
 }
