@@ -100,6 +100,7 @@ static void close_agent(struct home *home)
 static void home_free(struct home *home)
 {
     stop_agent(home);
+    shell("gpgconf --homedir %s --remove-socketdir >/dev/null 2>&1 || true", home->path);
     failure_destroy(&home->failure);
     shell("rm -rf %s", home->path);
 }
@@ -189,7 +190,10 @@ static void restricted(void **state)
     home_new(&home);
     import(&home, "ed25519", "");
     home_new(&here);
-    shell("ln -s %s/S.gpg-agent.extra %s/S.gpg-agent", home.path, here.path);
+    char *socket_name = NULL, *forwarded = NULL;
+    assert_int_equal(agent_socket_name(home.path, false, &socket_name), 0);
+    assert_int_equal(agent_socket_name(here.path, false, &forwarded), 0);
+    shell("ln -s %s.extra %s", socket_name, forwarded);
     open_agent(&here, (struct agent_params){.must_run = true});
     assert_int_equal(gpg_err_code(get_key(&here, "p256", 0, &secret_key)), GPG_ERR_NO_SECKEY);
     assert_int_equal(get_key(&here, "ed25519", 0, &secret_key), 0);
@@ -199,7 +203,9 @@ static void restricted(void **state)
     assert_int_equal(decrypt(&here, secret_key), 0);
     secret_key_free(secret_key);
     close_agent(&here);
-    shell("rm %s/S.gpg-agent", here.path);
+    shell("rm %s", forwarded);
+    free(socket_name);
+    free(forwarded);
     home_free(&here);
     home_free(&home);
 }
@@ -442,7 +448,7 @@ static void socket_names(void **state)
         assert_string_equal(name, expected);
         free(name);
     }
-    shell("rmdir /tmp/test_agent_socket");
+    shell("gpgconf --homedir /tmp/test_agent_socket --remove-socketdir >/dev/null 2>&1; rmdir /tmp/test_agent_socket");
 }
 
 static int setup(void **state)
