@@ -2,6 +2,7 @@
 #include "confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/landlock.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -74,12 +75,28 @@ static int restrict_to(const struct confine_folders *folders, int abi)
         result = allow_below(ruleset, folders->write_fds[i], writing);
     for (size_t i = 0; !result && i < folders->n_read; i++)
         result = allow_below(ruleset, folders->read_fds[i], RIGHTS_READ);
+    if (!result && folders->terminal_fd >= 0)
+        result = allow_below(ruleset, folders->terminal_fd,
+                             (handled & (RIGHTS_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | RIGHT_IOCTL_DEV)));
     if (!result)
         result = (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
     const int saved = errno;
     close(ruleset);
     errno = saved;
     return result;
+}
+
+size_t confine_open_system(int ret[CONFINE_SYSTEM_MAX])
+{
+    static const char *const names[] = {"/etc", "/usr", "/lib", "/lib64", "/run/systemd/userdb", "/var/lib/sss/mc"};
+    _Static_assert(ARRAY_SIZE(names) <= CONFINE_SYSTEM_MAX, "room for all");
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        const int fd = open(names[i], O_PATH | O_CLOEXEC);
+        if (fd >= 0)
+            ret[n++] = fd;
+    }
+    return n;
 }
 
 gpg_error_t confine_files(const struct confine_folders *folders, struct failure *failure, int *ret_abi)

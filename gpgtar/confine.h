@@ -16,7 +16,13 @@ struct confine_folders {
     size_t n_write;
     const int *read_fds; /* open folders or files: reading below them stays possible */
     size_t n_read;
+    int terminal_fd; /* /dev/tty, opened with O_PATH at least: questions can still be asked there; -1: none */
 };
+
+/* Opens what the C library reads long after the start (user names, character sets, unwinding): never secrets of the
+ * user. Returns how many of RET were filled. The caller closes them. */
+#define CONFINE_SYSTEM_MAX 8
+size_t confine_open_system(int ret[CONFINE_SYSTEM_MAX]);
 
 /* no_new_privs and a Landlock ruleset for the calling thread and the threads and processes it makes later; call it
  * before threads are made. Descriptors that are open already, and sockets that are connected, go on working.

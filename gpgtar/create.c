@@ -8,7 +8,9 @@
  */
 #include "create.h"
 
+#include "archive/pack.h"
 #include "archive/tar_write.h"
+#include "detached.h"
 #include "keys.h"
 #include "progress.h"
 #include "stream/fd.h"
@@ -156,6 +158,9 @@ static gpg_error_t create_level(struct create *create)
 {
     const struct options *options = create->program->options;
     create->message.compress_level = options->compress_level;
+    create->message.detached = options->detach_sign;
+    if (options->zstd_level || options->detach_sign)
+        create->message.compress = COMPRESS_NONE;
     if (create->message.compress == COMPRESS_BZIP2 && options->bzip2_level >= 0)
         create->message.compress_level = options->bzip2_level;
     /* --comment values, NULL-terminated as the armor wants them. */
@@ -288,31 +293,40 @@ static bool create_is_output(void *context, dev_t dev, ino_t ino)
            status.st_ino == ino;
 }
 
-/* The whole way from tar bytes to the file. */
-static gpg_error_t create_pipeline(struct create *create, struct sink **ret)
+/* The way from the message's content, or a plain tar, to the file. */
+static gpg_error_t create_message_sink(struct create *create, struct sink **ret)
 {
     const struct options *options = create->program->options;
     struct status *status = create->program->status;
-    struct sink *output = NULL, *top = NULL;
+    struct sink *output = NULL;
     gpg_error_t err = create_output(create, &output);
     if (err)
         return err;
     if (options->skip_crypto) {
         const struct block_job boundary = {.block_size = CREATE_BLOCK};
-        err = block_sink_new(create->program->run, &boundary, program_workers(create->program) ? 1 : 0, output, &top);
-        if (!err)
-            *ret = top;
-        return err;
+        return block_sink_new(create->program->run, &boundary, program_workers(create->program) ? 1 : 0, output, ret);
     }
     if (create->message.signer_n)
         status_begin_signing(status, create->message.signers[0].digest);
     if (create->message.protection != PROTECT_NONE)
         status_begin_encryption(status, create->message.protection == PROTECT_SEIPD_1 ? 2 : 0, create->message.cipher,
                                 create->message.protection == PROTECT_SEIPD_1 ? 0 : create->message.aead);
-    err = message_sink_new(create->program->run, &create->message, output, &top);
-    if (!err)
-        *ret = top;
-    return err;
+    return message_sink_new(create->program->run, &create->message, output, ret);
+}
+
+/* The whole way from tar bytes to the file. */
+static gpg_error_t create_pipeline(struct create *create, struct sink **ret)
+{
+    const int level = create->program->options->zstd_level;
+    const unsigned workers = program_workers(create->program);
+    struct sink *below = NULL;
+    gpg_error_t err = create_message_sink(create, &below);
+    if (err || !level) {
+        if (!err)
+            *ret = below;
+        return err;
+    }
+    return pack_sink_new(create_failure(create), level, workers ? workers : 1, below, ret);
 }
 
 /* ---- progress ---- */
@@ -483,14 +497,16 @@ static gpg_error_t create_judge(const struct create *create, const struct tar_cr
                 "nothing of what was named could be archived: nothing was written");
 }
 
-static gpg_error_t create_tar(struct create *create, struct sink *top)
+static gpg_error_t create_archive(struct create *create, struct sink *top)
 {
     struct walk_names *names = NULL;
     struct tar_create_result result = {.members = 0};
     struct progress_sink counter = {.below = top, .create = create};
     const struct notices notices = report_notices(create->program->report);
     sink_init(&counter.sink, &progress_sink_ops);
-    gpg_error_t err = create_names(create, &names);
+    gpg_error_t err = create_scan(create);
+    if (!err)
+        err = create_names(create, &names);
     if (err)
         return err;
     const struct tar_create_params params = create_tar_params(create, names, &notices);
@@ -504,6 +520,22 @@ static gpg_error_t create_tar(struct create *create, struct sink *top)
         err = outfile_commit(create->outfile);
     if (!err)
         progress_finish(create->progress);
+    return err;
+}
+
+/* --detach-sign: the bytes of one file or of standard input, as they are. */
+static gpg_error_t create_detached(struct create *create, struct sink *top)
+{
+    const struct strings *names = &create->program->options->names;
+    struct source *content = NULL;
+    gpg_error_t err = detached_open(create->program, create->directory_fd, names->n ? names->items[0] : "-", &content);
+    if (!err)
+        err = pump(content, top, NULL);
+    source_free(content);
+    if (!err)
+        err = sink_finish(top);
+    if (!err && create->outfile)
+        err = outfile_commit(create->outfile);
     return err;
 }
 
@@ -536,8 +568,6 @@ static gpg_error_t create_unsupported(const struct create *create)
     if (options->listed_incremental)
         return fail(create_failure(create), gpg_error(GPG_ERR_NOT_SUPPORTED),
                     "--listed-incremental is not supported yet");
-    if (options->zstd_level)
-        return fail(create_failure(create), gpg_error(GPG_ERR_NOT_SUPPORTED), "--zstd is not supported yet");
     return 0;
 }
 
@@ -556,14 +586,14 @@ gpg_error_t create_command(const struct program *program)
         err = create_message(&create);
     if (!err)
         err = create_select(&create);
-    if (!err && (visible || program->status))
+    if (!err && !options->detach_sign && (visible || program->status))
         create.progress = progress_new(program->report, program->status, visible, NULL, NULL);
     if (!err)
         err = create_pipeline(&create, &top);
-    if (!err)
-        err = create_scan(&create);
-    if (!err)
-        err = create_tar(&create, top);
+    if (!err && options->detach_sign)
+        err = create_detached(&create, top);
+    else if (!err)
+        err = create_archive(&create, top);
     sink_free(top);
     if (!err && create.message.protection != PROTECT_NONE)
         status_end_encryption(program->status);

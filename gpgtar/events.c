@@ -305,15 +305,32 @@ void events_message(void *context, const struct message_event *event)
 
 /* ---- policy ---- */
 
-static gpg_error_t events_required_signer(const struct events *events, const struct message_verdict *verdict)
+static gpg_error_t events_unprotected(const struct events *events)
+{
+    return fail(program_failure(events->program), gpg_error(GPG_ERR_NO_SIGNATURE_SCHEME),
+                "the archive is neither encrypted nor signed: nothing was released (--allow-unprotected takes it)");
+}
+
+gpg_error_t events_protected(const struct events *events, const struct message_verdict *verdict)
+{
+    const struct options *options = events->program->options;
+    return verdict->encrypted || verdict->announced || options->allow_unprotected || options->salvage
+               ? 0
+               : events_unprotected(events);
+}
+
+/* At least one signature is good and, with --signer, by one of those named. WHAT ends the sentences. */
+static gpg_error_t events_required_signer(const struct events *events, const struct message_verdict *verdict,
+                                          const char *what)
 {
     struct failure *failure = program_failure(events->program);
     const struct options *options = events->program->options;
+    if (verdict->good == 0 && verdict->unknown)
+        return fail(failure, gpg_error(GPG_ERR_NO_PUBKEY),
+                    "a signature is required, and no key to check it with is in '%s'%s", options->home, what);
     if (verdict->good == 0)
-        return fail(failure, gpg_error(verdict->unknown ? GPG_ERR_NO_PUBKEY : GPG_ERR_NO_SIGNATURE_SCHEME),
-                    verdict->unknown
-                        ? "a signature is required, and the signer's key is not known: nothing was released"
-                        : "a signature is required, and there is none: nothing was released");
+        return fail(failure, gpg_error(GPG_ERR_NO_SIGNATURE_SCHEME), "a signature is required, and there is none%s",
+                    what);
     if (options->allowed_signers.n == 0)
         return 0;
     for (unsigned i = 0; i < verdict->signatures; i++) {
@@ -322,35 +339,40 @@ static gpg_error_t events_required_signer(const struct events *events, const str
             continue;
         bool allowed = false;
         gpg_error_t err = keys_is_allowed_signer(events->keys, one->certificate, &allowed);
-        if (err)
+        if (err || allowed)
             return err;
-        if (allowed)
-            return 0;
     }
-    return fail(failure, gpg_error(GPG_ERR_BAD_SIGNATURE),
-                "none of the signers is one that --signer names: nothing was released");
+    return fail(failure, gpg_error(GPG_ERR_BAD_SIGNATURE), "none of the signers is one that --signer names%s", what);
+}
+
+gpg_error_t events_detached_policy(const struct events *events, const struct message_verdict *verdict)
+{
+    if (verdict->bad)
+        return fail(program_failure(events->program), gpg_error(GPG_ERR_BAD_SIGNATURE),
+                    "a signature is not acceptable: do not trust the file");
+    return events_required_signer(events, verdict, "");
 }
 
 gpg_error_t events_policy(const struct events *events, const struct message_verdict *verdict)
 {
+    static const char nothing[] = ": nothing was released";
     struct failure *failure = program_failure(events->program);
     const struct options *options = events->program->options;
     if (verdict->bad)
-        return fail(failure, gpg_error(GPG_ERR_BAD_SIGNATURE), "a signature is not acceptable: nothing was released");
+        return fail(failure, gpg_error(GPG_ERR_BAD_SIGNATURE), "a signature is not acceptable%s", nothing);
     if (options->require_signature) {
-        gpg_error_t err = events_required_signer(events, verdict);
+        gpg_error_t err = events_required_signer(events, verdict, nothing);
         if (err)
             return err;
     }
     if (verdict->encrypted && !verdict->integrity_ok && !verdict->unprotected)
-        return fail(failure, gpg_error(GPG_ERR_DECRYPT_FAILED),
-                    "the message was not read to its end: nothing was released");
-    if (!verdict->encrypted && verdict->good == 0 && !options->allow_unprotected)
-        return fail(
-            failure, gpg_error(verdict->unknown ? GPG_ERR_NO_PUBKEY : GPG_ERR_NO_SIGNATURE_SCHEME), "%s",
-            verdict->unknown
-                ? "the archive is not encrypted and its signature cannot be checked: nothing was released "
-                  "(--allow-unprotected takes it)"
-                : "the archive is neither encrypted nor signed: nothing was released (--allow-unprotected takes it)");
-    return 0;
+        return fail(failure, gpg_error(GPG_ERR_DECRYPT_FAILED), "the message was not read to its end%s", nothing);
+    if (verdict->encrypted || verdict->good || options->allow_unprotected)
+        return 0;
+    if (!verdict->unknown)
+        return events_unprotected(events);
+    return fail(failure, gpg_error(GPG_ERR_NO_PUBKEY),
+                "the archive is not encrypted, and no key to check its signature with is in '%s'%s "
+                "(--allow-unprotected takes it)",
+                options->home, nothing);
 }

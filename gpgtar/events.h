@@ -17,4 +17,10 @@ void events_message(void *context, const struct message_event *event);
  * failure of the reading itself (DAMAGE, 0 if none) goes before. */
 MUST_CHECK gpg_error_t events_policy(const struct events *events, const struct message_verdict *verdict);
 
+/* The same where nothing but signatures protects, and nothing is released: of a detached signature. */
+MUST_CHECK gpg_error_t events_detached_policy(const struct events *events, const struct message_verdict *verdict);
+
+/* Before content leaves unverified (-O): 0 where it is encrypted or signatures were announced. */
+MUST_CHECK gpg_error_t events_protected(const struct events *events, const struct message_verdict *verdict);
+
 #endif

@@ -89,7 +89,10 @@ int main(int argc, char **argv)
     if (err) {
         struct status *status = NULL;
         report_failure(report, &failure);
-        if (!status_new(status_fd, NULL, &status) && status_finish(status, err))
+        const gpg_error_t opened = status_new(status_fd, NULL, &status);
+        if (!opened && gpg_err_code(err) == GPG_ERR_NO_USER_ID)
+            status_no_recp(status, 0);
+        if (!opened && status_finish(status, err))
             report_error(report, "the status lines could not be written");
         status_free(status);
     } else {

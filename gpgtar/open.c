@@ -10,16 +10,21 @@
 #include "archive/compare.h"
 #include "archive/extract.h"
 #include "archive/list.h"
+#include "archive/names.h"
 #include "archive/staging.h"
 #include "confine.h"
+#include "detached.h"
 #include "events.h"
+#include "members.h"
 #include "progress.h"
+#include "signals.h"
 #include "stream/fd.h"
 #include "stream/ring.h"
 #include "wishes.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -36,9 +41,13 @@ struct opening {
     struct events events;
     struct session_key session_key;
     struct read_params read;
-    struct source *message; /* NULL for a plain tar; owned by CONTENT */
-    struct source *content; /* the tar's bytes */
-    int directory_fd;       /* -C or the current folder */
+    struct strings members;
+    unsigned workers;
+    struct source *raw;         /* the archive's bytes, until CONTENT owns them */
+    struct source *signed_file; /* --verify SIGNATURE FILE */
+    struct source *message;     /* NULL for a plain tar; owned by CONTENT */
+    struct source *content;     /* the tar's bytes */
+    int directory_fd;           /* -C or the current folder */
     struct staging *staging;
     struct tar_read_params tar;
     gpg_error_t salvage_code; /* what was wrong with a message that is being salvaged */
@@ -86,11 +95,81 @@ static gpg_error_t open_read_params(struct opening *opening)
         .session_key = given ? &opening->session_key : NULL,
         .ignore_mdc_error = program->options->ignore_mdc_error,
         .now = (uint32_t)time(NULL),
-        .jobs = program_workers(program),
+        .jobs = opening->workers,
         .event = events_message,
         .context = &opening->events,
     };
     return 0;
+}
+
+/* Whether the first packet may be that of an encrypted message, or armor hides what it is. */
+static gpg_error_t open_may_be_secret(struct source *raw, bool *ret)
+{
+    const void *bytes;
+    size_t n;
+    gpg_error_t err = source_peek(raw, &bytes, &n);
+    if (err)
+        return err;
+    const unsigned first = n ? *(const uint8_t *)bytes : 0;
+    const unsigned type = first & 0x40 ? first & 63 : (first >> 2) & 15;
+    /* Signature, one-pass signature, compressed data, literal: RFC 9580 5. */
+    *ret = n && !((first & 0x80) && (type == 2 || type == 4 || type == 8 || type == 11));
+    return 0;
+}
+
+/* Everything that opens files or starts programs, or asks whoever may be asked only now. */
+static gpg_error_t open_prepare(struct opening *opening)
+{
+    const struct options *options = opening->program->options;
+    bool detached = false, secret = false;
+    opening->workers = program_workers(opening->program);
+    gpg_error_t err = 0;
+    if (!options->skip_crypto)
+        err = open_read_params(opening);
+    if (!err)
+        err = open_archive(opening, &opening->raw);
+    if (!err && !options->skip_crypto && options->command == COMMAND_VERIFY && options->names.n == 1)
+        err = detached_is_signature(opening->raw, &detached);
+    if (!err && detached) {
+        if (!options->archive && !strcmp(options->names.items[0], "-"))
+            return fail(open_failure(opening), gpg_error(GPG_ERR_CONFLICT),
+                        "the signature and what it signs cannot both be read from standard input");
+        return detached_open(opening->program, AT_FDCWD, options->names.items[0], &opening->signed_file);
+    }
+    if (!err)
+        err = members_read(opening->program, &opening->members);
+    if (!err && !options->skip_crypto)
+        err = open_may_be_secret(opening->raw, &secret);
+    if (!err && !options->skip_crypto)
+        err = keys_get_ready(opening->keys, secret);
+    return err;
+}
+
+/* From here on this process and its threads write nowhere but below the target, and start no program. */
+static gpg_error_t open_confine(struct opening *opening)
+{
+    const struct options *options = opening->program->options;
+    const bool extracts = options->command == COMMAND_EXTRACT && !options->to_stdout && !options->dry_run;
+    int reads[CONFINE_SYSTEM_MAX + 1], abi = 0;
+    size_t n = confine_open_system(reads);
+    const size_t n_system = n;
+    if (options->command == COMMAND_COMPARE)
+        reads[n++] = opening->directory_fd;
+    const struct confine_folders folders = {
+        .write_fds = &opening->directory_fd,
+        .n_write = extracts ? 1 : 0,
+        .read_fds = reads,
+        .n_read = n,
+        .terminal_fd = options->batch ? -1 : open("/dev/tty", O_PATH | O_CLOEXEC),
+    };
+    gpg_error_t err = confine_files(&folders, open_failure(opening), &abi);
+    for (size_t i = 0; i < n_system; i++)
+        close(reads[i]);
+    if (folders.terminal_fd >= 0)
+        close(folders.terminal_fd);
+    if (!err && abi == 0)
+        report_verbose(opening->program->report, "this kernel has no Landlock: the process is not confined");
+    return err;
 }
 
 /* From the file to the tar's bytes; passphrases and keys are asked for here. */
@@ -98,28 +177,23 @@ static gpg_error_t open_content(struct opening *opening)
 {
     const struct program *program = opening->program;
     const struct block_job boundary = {.block_size = OPEN_BLOCK};
-    struct source *raw = NULL, *below = NULL;
-    gpg_error_t err = 0;
-    if (!program->options->skip_crypto)
-        err = open_read_params(opening);
-    if (!err)
-        err = open_archive(opening, &raw);
-    if (err)
-        return err;
-    if (program->options->skip_crypto) {
-        below = raw;
-    } else {
-        err = message_source_new(program->run, &opening->read, raw, &below);
+    struct source *below = opening->raw;
+    opening->raw = NULL;
+    if (!program->options->skip_crypto) {
+        struct source *raw = below;
+        gpg_error_t err = message_source_new(program->run, &opening->read, raw, &below);
+        if (gpg_err_code(err) == GPG_ERR_NO_DATA)
+            status_no_data(program->status);
         if (err)
             return err;
         opening->message = below;
     }
     /* Skipping needs the source itself: a ring would have read the bytes already. */
-    if (program->options->quick || program_workers(program) == 0) {
+    if (program->options->quick || opening->workers == 0) {
         opening->content = below;
         return 0;
     }
-    err = block_source_new(program->run, &boundary, 1, below, &opening->content);
+    gpg_error_t err = block_source_new(program->run, &boundary, 1, below, &opening->content);
     if (err)
         opening->message = NULL;
     return err;
@@ -211,16 +285,10 @@ static gpg_error_t open_release(struct opening *opening)
     return staging_release(opening->staging, &params, &result);
 }
 
-static void open_confine(struct opening *opening)
+static void open_leftover(void *context, const char *name)
 {
-    struct failure *failure = NULL;
-    int abi = 0;
-    const struct confine_folders folders = {.write_fds = &opening->directory_fd, .n_write = 1};
-    /* The agent may have to be spoken to until the verdict, and its socket is connected by then. */
-    if (confine_files(&folders, failure, &abi))
-        report_warning(opening->program->report, "the process could not be confined to the target folder");
-    else if (abi == 0)
-        report_verbose(opening->program->report, "this kernel has no Landlock: the process is not confined");
+    const struct notices notices = report_notices(context);
+    notice(&notices, NOTICE_LEFTOVER, name, 0, NULL);
 }
 
 static gpg_error_t open_extract(struct opening *opening)
@@ -229,7 +297,11 @@ static gpg_error_t open_extract(struct opening *opening)
     const struct options *options = program->options;
     const mode_t mask = umask(022);
     umask(mask);
-    gpg_error_t err = staging_new(opening->directory_fd, options->directory ? options->directory : ".",
+    gpg_error_t err = staging_leftovers(opening->directory_fd, false, open_leftover, program->report, NULL, NULL);
+    if (err)
+        report_verbose(program->report, "the target cannot be listed, so nobody looked for leftovers in it: %s",
+                       gpg_strerror(err));
+    err = staging_new(opening->directory_fd, options->directory ? options->directory : ".",
                                   open_failure(opening), &opening->staging);
     if (err)
         return err;
@@ -243,10 +315,11 @@ static gpg_error_t open_extract(struct opening *opening)
         .numeric_owner = options->numeric_owner,
         .no_xattrs = options->xattrs == TOGGLE_OFF,
         .no_acls = options->acls == TOGGLE_OFF,
+        .outside_links = options->outside_links,
     };
     err = tar_extract(&params, opening->content, &result);
     gpg_error_t verdict = err ? err : open_verdict(opening);
-    if (verdict && options->salvage && result.made) {
+    if (verdict && options->salvage && result.made && !signals_caught()) {
         report_error(program->report,
                      "the archive is damaged; what could be read is kept, and NOTHING OF IT IS VERIFIED");
         opening->salvage_code = verdict;
@@ -259,6 +332,9 @@ static gpg_error_t open_extract(struct opening *opening)
                                               result.symlink,   result.hardlink, result.other};
         status_extract(program->status, &counts);
     }
+    if (!verdict && result.symlink && !options->outside_links)
+        report_note(program->report, "--outside-links makes symlinks that lead out of the target: for backups of your "
+                                     "own system");
     return verdict;
 }
 
@@ -295,22 +371,61 @@ static gpg_error_t open_verify(struct opening *opening)
     gpg_error_t err = tar_verify(&opening->tar, opening->content, &result);
     if (!err)
         err = open_verdict(opening);
-    if (!err)
+    if (!err && report_errors(opening->program->report) == 0)
         report_note(opening->program->report, "%llu members, %llu bytes: the archive is sound",
                     (unsigned long long)result.members, (unsigned long long)result.bytes);
     return err;
 }
 
+/* Differences are what a comparison gives out: they go to standard output, all else is said as ever. */
+struct open_differences {
+    struct report *report;
+    struct sink *sink;
+    gpg_error_t error; /* of the first write that failed */
+};
+
+static void open_difference(void *context, const struct notice *notice)
+{
+    struct open_differences *differences = context;
+    char *name = NULL, *line = NULL;
+    if (notice->kind != NOTICE_DIFFERS) {
+        report_notice(differences->report, notice);
+        return;
+    }
+    if (differences->error)
+        return;
+    name = names_escape(notice->name ? notice->name : "");
+    const int n = name ? asprintf(&line, "%s: %s\n", name, notice->detail ? notice->detail : "differs") : -1;
+    differences->error = n < 0 ? gpg_error(GPG_ERR_ENOMEM) : sink_write(differences->sink, line, (size_t)n);
+    if (n >= 0)
+        free(line);
+    free(name);
+}
+
 static gpg_error_t open_compare(struct opening *opening)
 {
-    struct tar_compare_result result;
-    const struct tar_compare_params params = {
+    const struct program *program = opening->program;
+    struct open_differences differences = {.report = program->report};
+    const struct notices notices = {.report = open_difference, .context = &differences};
+    struct tar_compare_result result = {.members = 0};
+    struct tar_compare_params params = {
         .read = opening->tar,
         .root_fd = opening->directory_fd,
-        .numeric_owner = opening->program->options->numeric_owner,
+        .numeric_owner = program->options->numeric_owner,
     };
-    gpg_error_t err = tar_compare(&params, opening->content, &result);
-    return err ? err : open_verdict(opening);
+    params.read.notices = &notices;
+    gpg_error_t err = fd_sink_new(program->run, STDOUT_FILENO, "standard output", false, &differences.sink);
+    if (!err)
+        err = tar_compare(&params, opening->content, &result);
+    if (!err)
+        err = differences.error;
+    sink_free(differences.sink);
+    if (!err)
+        err = open_verdict(opening);
+    if (!err && result.differences)
+        err = fail(open_failure(opening), gpg_error(GPG_ERR_GENERAL),
+                   "%llu differences between the archive and the disk", (unsigned long long)result.differences);
+    return err;
 }
 
 static gpg_error_t open_work(struct opening *opening)
@@ -321,8 +436,8 @@ static gpg_error_t open_work(struct opening *opening)
         .run = opening->program->run,
         .failure = open_failure(opening),
         .notices = &notices,
-        .names = (const char *const *)options->names.items,
-        .n_names = options->names.n,
+        .names = (const char *const *)opening->members.items,
+        .n_names = opening->members.n,
         .wildcards = !options->no_wildcards,
         .strip_components = options->strip_components,
         .concatenated = options->concatenated,
@@ -332,11 +447,16 @@ static gpg_error_t open_work(struct opening *opening)
         .max_size = options->max_size,
         .max_files = options->max_files,
     };
+    if (opening->message) {
+        gpg_error_t err = events_protected(&opening->events, message_verdict(opening->message));
+        if (err)
+            return err;
+    }
     switch (options->command) {
     case COMMAND_EXTRACT:
-        if (options->to_stdout)
-            return open_to_stdout(opening, false);
-        return options->dry_run ? open_verify(opening) : open_extract(opening);
+        if (options->dry_run)
+            return open_verify(opening);
+        return options->to_stdout ? open_to_stdout(opening, false) : open_extract(opening);
     case COMMAND_LIST:
         return open_to_stdout(opening, true);
     case COMMAND_COMPARE:
@@ -346,19 +466,74 @@ static gpg_error_t open_work(struct opening *opening)
     }
 }
 
+/* "BASE_N_.log" with the number that the folder will have. NULL: out of core. */
+static char *open_folder_log(const struct opening *opening)
+{
+    char *base = open_base(opening->program->options), *log = NULL;
+    struct stat status;
+    for (unsigned i = 1; base && !log; i++) {
+        char *folder = NULL;
+        if (asprintf(&folder, "%s_%u_", base, i) < 0)
+            break;
+        const bool is_free = fstatat(opening->directory_fd, folder, &status, AT_SYMLINK_NOFOLLOW) != 0;
+        const int n = is_free ? asprintf(&log, "%s.log", folder) : 0;
+        free(folder);
+        if (n < 0) {
+            log = NULL;
+            break;
+        }
+    }
+    free(base);
+    return log;
+}
+
+/* --with-log: "FOLDER.log" beside the folder that is extracted into. */
+static gpg_error_t open_log(const struct opening *opening)
+{
+    const struct options *options = opening->program->options;
+    char *name = NULL;
+    if (!options->with_log || options->command != COMMAND_EXTRACT || options->dry_run || options->to_stdout)
+        return 0;
+    if (options->directory) {
+        size_t n = strlen(options->directory);
+        while (n > 1 && options->directory[n - 1] == '/')
+            n--;
+        if (asprintf(&name, "%.*s.log", (int)n, options->directory) < 0)
+            name = NULL;
+    } else {
+        name = open_folder_log(opening);
+    }
+    gpg_error_t err = name ? report_copy_file(opening->program->report, open_failure(opening), AT_FDCWD, name)
+                           : gpg_error(GPG_ERR_ENOMEM);
+    free(name);
+    return err;
+}
+
 gpg_error_t open_command(const struct program *program)
 {
     struct opening opening = {.program = program, .directory_fd = -1};
     /* The target first: nobody should type a passphrase for a folder that is not there. */
     gpg_error_t err = program_directory(program, &opening.directory_fd);
     if (!err)
-        err = open_content(&opening);
-    if (!err && program->options->command == COMMAND_EXTRACT)
-        open_confine(&opening);
+        err = open_log(&opening);
     if (!err)
-        err = open_work(&opening);
+        err = open_prepare(&opening);
+    if (!err)
+        err = open_confine(&opening);
+    if (!err && opening.signed_file) {
+        struct source *signatures = opening.raw, *content = opening.signed_file;
+        opening.raw = opening.signed_file = NULL;
+        err = detached_verify(&opening.events, &opening.read, signatures, content);
+    } else if (!err) {
+        err = open_content(&opening);
+        if (!err)
+            err = open_work(&opening);
+    }
     open_close_content(&opening);
+    source_free(opening.raw);
+    source_free(opening.signed_file);
     staging_free(opening.staging);
+    strings_clear(&opening.members);
     session_key_clear(&opening.session_key);
     keys_free(opening.keys);
     if (opening.directory_fd >= 0)

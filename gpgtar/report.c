@@ -21,7 +21,8 @@
 struct report {
     pthread_mutex_t lock;
     int fd;
-    int log; /* -1: none */
+    int log;  /* -1: none */
+    int copy; /* a second log; -1: none */
     bool terminal;
     bool quiet;
     unsigned verbose;
@@ -54,6 +55,7 @@ struct report *report_new(int fd)
     pthread_mutex_init(&report->lock, NULL);
     report->fd = fd;
     report->log = -1;
+    report->copy = -1;
     report->terminal = isatty(fd);
     return report;
 }
@@ -64,6 +66,8 @@ void report_free(struct report *report)
         return;
     if (report->log >= 0)
         close(report->log);
+    if (report->copy >= 0)
+        close(report->copy);
     pthread_mutex_destroy(&report->lock);
     free(report);
 }
@@ -86,6 +90,19 @@ gpg_error_t report_log_file(struct report *report, struct failure *failure, cons
     if (report->log >= 0)
         close(report->log);
     report->log = log;
+    return 0;
+}
+
+gpg_error_t report_copy_file(struct report *report, struct failure *failure, int directory_fd, const char *name)
+{
+    if (!report)
+        return 0;
+    int copy = openat(directory_fd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, 0600);
+    if (copy < 0)
+        return fail(failure, gpg_error_from_syserror(), "the log file %s cannot be opened: %s", name, strerror(errno));
+    if (report->copy >= 0)
+        close(report->copy);
+    report->copy = copy;
     return 0;
 }
 
@@ -120,11 +137,18 @@ char *report_escape(const char *text, size_t n)
     return escaped;
 }
 
+/* Where even this cannot be written, nobody can be told. */
+static void put(int fd, const char *bytes, size_t n)
+{
+    gpg_error_t ignored = fd_write_full(fd, bytes, n);
+    (void)ignored;
+}
+
 /* Takes SENTENCE (may be NULL: out of core) and writes it whole. Under the lock. */
 static void write_line(struct report *report, const char *level, char *takes_sentence)
 {
     char when[32] = "", *safe = NULL, *line = NULL;
-    if (report->log >= 0) {
+    if (report->log >= 0 || report->copy >= 0) {
         time_t now = time(NULL);
         struct tm tm;
         if (localtime_r(&now, &tm))
@@ -132,12 +156,17 @@ static void write_line(struct report *report, const char *level, char *takes_sen
     }
     if (takes_sentence)
         safe = report_escape(takes_sentence, strlen(takes_sentence));
-    const char *clear = report->transient && report->log < 0 ? "\r\033[K" : "";
-    int n = asprintf(&line, "%s%sgpgtar: %s%s\n", clear, when, level, safe ? safe : "out of core");
+    int n = asprintf(&line, "%sgpgtar: %s%s\n", when, level, safe ? safe : "out of core");
     if (n > 0) {
-        /* Where even this cannot be written, nobody can be told. */
-        gpg_error_t ignored = fd_write_full(report->log >= 0 ? report->log : report->fd, line, (size_t)n);
-        (void)ignored;
+        const size_t dated = strlen(when);
+        if (report->log >= 0)
+            put(report->log, line, (size_t)n);
+        if (report->copy >= 0)
+            put(report->copy, line, (size_t)n);
+        if (report->log < 0 && report->transient)
+            put(report->fd, "\r\033[K", 4);
+        if (report->log < 0)
+            put(report->fd, line + dated, (size_t)n - dated);
         free(line);
     }
     if (report->log < 0)
@@ -218,6 +247,7 @@ static const struct wording wordings[] = {
     [NOTICE_STRIPPED_ROOT] = {LEVEL_NOTE, "a leading / or ../ is taken off names"},
     [NOTICE_SKIPPED_SOCKET] = {LEVEL_NOTE, "a socket, left out"},
     [NOTICE_SKIPPED_SELF] = {LEVEL_NOTE, "the archive itself, left out"},
+    [NOTICE_SKIPPED_OURS] = {LEVEL_NOTE, "a temporary file or folder of gpgtar itself, left out"},
     [NOTICE_EXCLUDED_CACHE] = {LEVEL_NOTE, "a cache folder, its content is left out"},
     [NOTICE_UNREADABLE] = {LEVEL_ERROR, "cannot be read, left out"},
     [NOTICE_VANISHED] = {LEVEL_ERROR, "does not exist (any more), left out"},
@@ -232,6 +262,7 @@ static const struct wording wordings[] = {
     [NOTICE_ROOT_STRIPPED] = {LEVEL_NOTE, "names that begin with / are extracted below the target folder"},
     [NOTICE_DROPPED_MODE] = {LEVEL_NOTE, "some rights were not restored (as root, -p restores them)"},
     [NOTICE_KEPT_OLD] = {LEVEL_NOTE, "exists, kept"},
+    [NOTICE_LEFTOVER] = {LEVEL_NOTE, "left over by an extraction that was killed; nothing needs it, it may be removed"},
     [NOTICE_BAD_NAME] = {LEVEL_ERROR, "a member with a bad name, refused"},
     [NOTICE_BAD_SYMLINK] = {LEVEL_ERROR, "a symlink that leads out of the target folder, refused"},
     [NOTICE_BAD_HARDLINK] = {LEVEL_ERROR, "a hard link to something that is not in the archive, refused"},

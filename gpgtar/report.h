@@ -28,6 +28,10 @@ void report_levels(struct report *report, bool quiet, unsigned verbose);
  * each. */
 MUST_CHECK gpg_error_t report_log_file(struct report *report, struct failure *failure, const char *name);
 
+/* From now on messages are also appended to the file NAME in DIRECTORY_FD, likewise. */
+MUST_CHECK gpg_error_t report_copy_file(struct report *report, struct failure *failure, int directory_fd,
+                                        const char *name);
+
 /* An error: the exit code becomes 1. */
 void report_error(struct report *report, const char *format, ...) PRINTF_LIKE(2, 3);
 /* "warning: …"; the exit code stays. */

@@ -211,6 +211,12 @@ void status_no_sgnr(struct status *status, int reason)
     status_line(status, "NO_SGNR", "%d", reason);
 }
 
+void status_no_data(struct status *status)
+{
+    status_line(status, "NODATA", "%d", 1);
+    status_line(status, "NODATA", "%d", 2);
+}
+
 void status_plaintext(struct status *status, unsigned char format, uint32_t date, const char *name)
 {
     char *escaped = status_escape(name ? name : "", true);

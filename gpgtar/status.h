@@ -53,6 +53,8 @@ void status_inv_recp(struct status *status, int reason, const char *name);
 void status_inv_sgnr(struct status *status, int reason, const char *name);
 void status_no_recp(struct status *status, int reason);
 void status_no_sgnr(struct status *status, int reason);
+/* The input is no OpenPGP message: NODATA 1 and 2, as gpg says it. */
+void status_no_data(struct status *status);
 /* FORMAT is the literal packet's (b, t, u); NAME its file name, raw. */
 void status_plaintext(struct status *status, unsigned char format, uint32_t date, const char *name);
 

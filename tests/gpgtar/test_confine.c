@@ -70,7 +70,7 @@ static int in_child(int (*body)(void))
 static int confine_child(int *ret_abi)
 {
     int target = open("target", O_RDONLY | O_DIRECTORY), source = open("source", O_RDONLY | O_DIRECTORY);
-    const struct confine_folders folders = {&target, 1, &source, 1};
+    const struct confine_folders folders = {&target, 1, &source, 1, -1};
     return confine_files(&folders, NULL, ret_abi) ? -1 : 0;
 }
 
