@@ -9,6 +9,12 @@
 
 /* Smallest modulus that is worth a check: shorter ones are broken by anyone. */
 #define MODULUS_BITS_MIN 1024
+/* What no real key goes beyond, so that a check of a signature takes milliseconds: an RSA exponent as long as its
+ * modulus of 16384 bits took 2.5 s, and a certificate may ask for thousands. FIPS 186-4 4.2: 160 to 256 bits for q. */
+#define RSA_EXPONENT_BITS_MAX 64
+#define DSA_MODULUS_BITS_MAX  4096
+#define DSA_ORDER_BITS_MIN    160
+#define DSA_ORDER_BITS_MAX    512
 
 static const struct curve curves[] = {
     {"NIST P-256", CURVE_WEIERSTRASS, 8, 32, 256, {0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07}},
@@ -379,6 +385,23 @@ static gpg_error_t curve_usable(struct failure *failure, const struct key *key)
     return 0;
 }
 
+static gpg_error_t number_usable(struct failure *failure, const struct key *key)
+{
+    const char *name = algo_pubkey_name(key->algo);
+    unsigned second = part_bits(&key->parts.part[1]);
+    if (key->bits < MODULUS_BITS_MIN)
+        return fail(failure, gpg_error(GPG_ERR_NOT_SUPPORTED), "%s keys of only %u bits are not supported", name,
+                    key->bits);
+    if (key->algo == PUBKEY_DSA &&
+        (key->bits > DSA_MODULUS_BITS_MAX || second < DSA_ORDER_BITS_MIN || second > DSA_ORDER_BITS_MAX))
+        return fail(failure, gpg_error(GPG_ERR_NOT_SUPPORTED), "DSA keys of %u and %u bits are not supported",
+                    key->bits, second);
+    if (key->algo != PUBKEY_DSA && key->algo != PUBKEY_ELGAMAL && second > RSA_EXPONENT_BITS_MAX)
+        return fail(failure, gpg_error(GPG_ERR_NOT_SUPPORTED),
+                    "RSA keys with a public exponent of %u bits are not supported", second);
+    return 0;
+}
+
 gpg_error_t key_usable(struct failure *failure, const struct key *key)
 {
     const char *name = algo_pubkey_name(key->algo);
@@ -388,10 +411,7 @@ gpg_error_t key_usable(struct failure *failure, const struct key *key)
     case PUBKEY_RSA_SIGN:
     case PUBKEY_DSA:
     case PUBKEY_ELGAMAL:
-        if (key->bits < MODULUS_BITS_MIN)
-            return fail(failure, gpg_error(GPG_ERR_NOT_SUPPORTED), "%s keys of only %u bits are not supported", name,
-                        key->bits);
-        return 0;
+        return number_usable(failure, key);
     case PUBKEY_ECDH:
     case PUBKEY_ECDSA:
     case PUBKEY_EDDSA:

@@ -110,6 +110,23 @@ static gpg_error_t signature_sexp(const struct key *key, const struct parts *sig
                : gcry_sexp_build(ret, NULL, "(sig-val(eddsa(r%b)(s%b)))", octets, halves, octets, halves + octets);
 }
 
+/* libgcrypt's DSA computes on with an inverse of s modulo q that is not there, and aborts the process. That happens
+ * where q is no prime, which is nothing but an attack: a signature is refused before libgcrypt sees it. */
+static gpg_error_t dsa_has_inverse(const struct key *key, const struct parts *signature)
+{
+    const struct part *order = &key->parts.part[1], *value = &signature->part[1];
+    gcry_mpi_t q = NULL, s = NULL, divisor = gcry_mpi_new(0);
+    gpg_error_t err = gcry_mpi_scan(&q, GCRYMPI_FMT_USG, order->bytes, order->n, NULL);
+    if (!err)
+        err = gcry_mpi_scan(&s, GCRYMPI_FMT_USG, value->bytes, value->n, NULL);
+    if (!err && !gcry_mpi_gcd(divisor, s, q))
+        err = gpg_error(GPG_ERR_BAD_SIGNATURE);
+    gcry_mpi_release(divisor);
+    gcry_mpi_release(q);
+    gcry_mpi_release(s);
+    return err;
+}
+
 gpg_error_t pubkey_verify(const struct key *key, enum digest_algo algo, const uint8_t *digest, size_t n,
                           const struct parts *signature)
 {
@@ -126,6 +143,8 @@ gpg_error_t pubkey_verify(const struct key *key, enum digest_algo algo, const ui
         err = pubkey_digest_sexp(key, algo, digest, n, &data);
     if (!err)
         err = signature_sexp(key, signature, &value);
+    if (!err && key->algo == PUBKEY_DSA)
+        err = dsa_has_inverse(key, signature);
     if (!err)
         err = gcry_pk_verify(value, data, public_key);
     gcry_sexp_release(public_key);
