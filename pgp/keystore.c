@@ -22,6 +22,13 @@ struct secret_packet {
     const struct passphrase_source *passphrases; /* borrowed; may be NULL */
 };
 
+/* Secret encryption keys by where they are, in the order in which they are to be tried. */
+enum { LIST_FILES, LIST_SOFTWARE, LIST_CARDS, LIST_COUNT };
+struct key_list {
+    struct key **at; /* references */
+    size_t n, room;
+};
+
 struct keystore {
     struct failure *failure;
     const struct trustdb *trustdb; /* borrowed; may be NULL */
@@ -30,9 +37,8 @@ struct keystore {
     size_t place_n;
     struct secret_packet *secrets;
     size_t secret_n;
-    bool listed;          /* the two lists below are filled */
-    struct key **list[2]; /* encryption keys that the provider has: software, cards */
-    size_t list_n[2], list_room[2];
+    bool listed; /* the lists below are filled */
+    struct key_list lists[LIST_COUNT];
 };
 
 struct keystore *keystore_new(struct failure *failure)
@@ -45,12 +51,12 @@ struct keystore *keystore_new(struct failure *failure)
 
 static void forget_lists(struct keystore *keystore)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        for (size_t j = 0; j < keystore->list_n[i]; j++)
-            key_free(keystore->list[i][j]);
-        free(keystore->list[i]);
-        keystore->list[i] = NULL;
-        keystore->list_n[i] = keystore->list_room[i] = 0;
+    for (unsigned i = 0; i < LIST_COUNT; i++) {
+        struct key_list *list = &keystore->lists[i];
+        for (size_t j = 0; j < list->n; j++)
+            key_free(list->at[j]);
+        free(list->at);
+        *list = (struct key_list){0};
     }
     keystore->listed = false;
 }
@@ -286,11 +292,9 @@ static gpg_error_t open_secret(const struct keystore *keystore, const struct sec
     return 0;
 }
 
-/* Whether the secret key is at hand. *RET_ON_CARD may be NULL. */
-static bool has_secret(const struct keystore *keystore, const struct key *key, bool *ret_on_card)
+static bool file_has(const struct keystore *keystore, const struct key *key)
 {
     const struct secret_packet *packet;
-    bool on_card = false;
     for (size_t from = 0; (packet = find_secret(keystore, key, &from));) {
         struct secret_key *secret_key = NULL;
         if (secret_key_parse(NULL, packet->type, packet->body->bytes, packet->body->n, NULL, &secret_key))
@@ -300,16 +304,26 @@ static bool has_secret(const struct keystore *keystore, const struct key *key, b
         if (state == SECRET_PLAIN || state == SECRET_LOCKED)
             return true;
     }
+    return false;
+}
+
+/* Whether the secret key is at hand, and in which list it belongs. */
+static bool has_secret(const struct keystore *keystore, const struct key *key, unsigned *ret_list)
+{
+    bool on_card = false;
+    *ret_list = LIST_FILES;
+    if (file_has(keystore, key))
+        return true;
     if (!keystore->provider || !key->has_keygrip || keystore->provider->have(keystore->provider, key, &on_card))
         return false;
-    if (ret_on_card)
-        *ret_on_card = on_card;
+    *ret_list = on_card ? LIST_CARDS : LIST_SOFTWARE;
     return true;
 }
 
 static bool fits_signer(void *context, const struct key *key)
 {
-    return has_secret(context, key, NULL);
+    unsigned list;
+    return has_secret(context, key, &list);
 }
 
 gpg_error_t keystore_secret(struct keystore *keystore, const struct key *key, struct secret_key **ret)
@@ -325,51 +339,62 @@ gpg_error_t keystore_secret(struct keystore *keystore, const struct key *key, st
     return keystore->provider->get(keystore->provider, keystore->failure, key, ret);
 }
 
-static gpg_error_t list_add(struct keystore *keystore, unsigned which, struct key *key)
-{
-    if (keystore->list_n[which] == keystore->list_room[which]) {
-        size_t room = keystore->list_room[which] ? 2 * keystore->list_room[which] : 16;
-        struct key **grown = reallocarray(keystore->list[which], room, sizeof *grown);
-        if (!grown)
-            return gpg_error_from_syserror();
-        keystore->list[which] = grown;
-        keystore->list_room[which] = room;
-    }
-    keystore->list[which][keystore->list_n[which]++] = key_ref(key);
-    return 0;
-}
-
-static bool listed(const struct keystore *keystore, const struct key *key)
-{
-    size_t from = 0;
-    if (find_secret(keystore, key, &from))
-        return true;
-    for (unsigned i = 0; i < 2; i++)
-        for (size_t j = 0; j < keystore->list_n[i]; j++)
-            if (memcmp(keystore->list[i][j]->fpr, key->fpr, sizeof key->fpr) == 0)
-                return true;
-    return false;
-}
-
-/* Lists the encryption keys in N octets of packets that the provider has. Their bindings do not matter. */
-static gpg_error_t list_keys(struct keystore *keystore, const uint8_t *bytes, size_t n)
+/* Whether there is a secret key for any key in the packets: so that only certificates that may serve are checked. */
+static bool any_secret(const struct keystore *keystore, const uint8_t *bytes, size_t n)
 {
     struct cursor cursor = cursor_over(bytes, n);
     struct packet_view packet;
-    gpg_error_t err = 0;
-    while (!err && packet_view_next(&cursor, &packet)) {
+    bool any = false;
+    unsigned list;
+    while (!any && packet_view_next(&cursor, &packet)) {
         struct key *key = NULL;
         size_t public_n;
-        bool on_card = false;
-        if (packet.type != PACKET_PUBLIC_KEY && packet.type != PACKET_PUBLIC_SUBKEY &&
-            packet.type != PACKET_SECRET_KEY && packet.type != PACKET_SECRET_SUBKEY)
-            continue;
-        if (key_parse(NULL, packet.type, packet.body, packet.body_n, &key, &public_n))
-            continue;
-        if (key_can_encrypt_algo(key) && key->has_keygrip && !key_usable(NULL, key) &&
-            keystore->provider->have(keystore->provider, key, &on_card) == 0 && !listed(keystore, key))
-            err = list_add(keystore, on_card ? 1 : 0, key);
+        if ((packet.type == PACKET_PUBLIC_KEY || packet.type == PACKET_PUBLIC_SUBKEY ||
+             packet.type == PACKET_SECRET_KEY || packet.type == PACKET_SECRET_SUBKEY) &&
+            !key_parse(NULL, packet.type, packet.body, packet.body_n, &key, &public_n))
+            any = has_secret(keystore, key, &list);
         key_free(key);
+    }
+    return any;
+}
+
+static bool list_contains(const struct key_list *list, const struct key *key)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (list->at[i]->fpr_n == key->fpr_n && memcmp(list->at[i]->fpr, key->fpr, key->fpr_n) == 0)
+            return true;
+    return false;
+}
+
+static gpg_error_t list_add(struct key_list *list, struct key *key)
+{
+    if (list_contains(list, key))
+        return 0;
+    if (list->n == list->room) {
+        size_t room = list->room ? 2 * list->room : 16;
+        struct key **grown = reallocarray(list->at, room, sizeof *grown);
+        if (!grown)
+            return gpg_error_from_syserror();
+        list->at = grown;
+        list->room = room;
+    }
+    list->at[list->n++] = key_ref(key);
+    return 0;
+}
+
+/* Lists the encryption keys of CERTIFICATE whose secret is at hand. Those that are not bound are tried too, for a
+ * secret file may have come without its bindings; those that are said to be for something else are not. */
+static gpg_error_t list_keys(struct keystore *keystore, const struct certificate *certificate)
+{
+    gpg_error_t err = 0;
+    for (unsigned i = 0; !err && i < certificate_keys(certificate); i++) {
+        struct key *key = certificate_key(certificate, i);
+        unsigned list;
+        bool bound = certificate_key_state(certificate, i, 0) != KEY_UNBOUND;
+        if (!key_can_encrypt_algo(key) || (bound && !(certificate_key_uses(certificate, i) & KEY_ENCRYPTS)) ||
+            key_usable(NULL, key) || !has_secret(keystore, key, &list))
+            continue;
+        err = list_add(&keystore->lists[list], key);
     }
     return err;
 }
@@ -378,12 +403,17 @@ static gpg_error_t fill_lists(struct keystore *keystore)
 {
     struct walk walk = {.keystore = keystore};
     const uint8_t *bytes;
-    size_t n;
+    size_t n, used;
     gpg_error_t err = 0;
     if (keystore->listed)
         return 0;
-    while (keystore->provider && !err && !(err = walk_raw(&walk, &bytes, &n)))
-        err = list_keys(keystore, bytes, n);
+    while (!err && !(err = walk_raw(&walk, &bytes, &n))) {
+        struct certificate *certificate = NULL;
+        if (!any_secret(keystore, bytes, n) || certificate_parse(NULL, bytes, n, &certificate, &used))
+            continue;
+        err = list_keys(keystore, certificate);
+        certificate_free(certificate);
+    }
     walk_end(&walk);
     if (gpg_err_code(err) == GPG_ERR_EOF)
         err = 0;
@@ -396,16 +426,12 @@ static gpg_error_t fill_lists(struct keystore *keystore)
 gpg_error_t keystore_secret_nth(struct keystore *keystore, unsigned i, struct secret_key **ret)
 {
     size_t left = i;
-    for (size_t j = 0; j < keystore->secret_n; j++) {
-        const struct key *key = keystore->secrets[j].key;
-        if (key_can_encrypt_algo(key) && !key_usable(NULL, key) && has_secret(keystore, key, NULL) && !left--)
-            return keystore_secret(keystore, key, ret);
-    }
     gpg_error_t err = fill_lists(keystore);
-    for (unsigned which = 0; !err && which < 2; which++) {
-        if (left < keystore->list_n[which])
-            return keystore_secret(keystore, keystore->list[which][left], ret);
-        left -= keystore->list_n[which];
+    for (unsigned which = 0; !err && which < LIST_COUNT; which++) {
+        const struct key_list *list = &keystore->lists[which];
+        if (left < list->n)
+            return keystore_secret(keystore, list->at[left], ret);
+        left -= list->n;
     }
     return err ? err : gpg_error(GPG_ERR_EOF);
 }
@@ -480,12 +506,18 @@ static bool rate(struct keystore *keystore, const struct certificate *certificat
     return true;
 }
 
+/* gpg looks for the best of several certificates only where a plain address was given. */
+static bool wants_best(const struct key_spec *spec, enum key_use use)
+{
+    return use == KEY_ENCRYPTS && spec->kind == SPEC_MAIL && spec->or_substring;
+}
+
 /* Whether A is a better find than B, which came before it. */
 static bool better(const struct key_spec *spec, enum key_use use, const struct rating *a, const struct rating *b)
 {
     if (!a->reason != !b->reason)
         return !a->reason;
-    if (a->reason || use != KEY_ENCRYPTS || spec->kind != SPEC_MAIL)
+    if (a->reason || !wants_best(spec, use))
         return false;
     return a->validity != b->validity ? a->validity > b->validity : a->newest > b->newest;
 }
@@ -539,7 +571,7 @@ static gpg_error_t find_best(struct keystore *keystore, const struct key_spec *s
         } else {
             certificate_free(certificate);
         }
-        if (match->certificate && !best->reason && !(spec->kind == SPEC_MAIL && use == KEY_ENCRYPTS)) {
+        if (match->certificate && !best->reason && !wants_best(spec, use)) {
             err = count_rest(&walk, match->certificate, &match->ambiguous);
             break;
         }
@@ -608,24 +640,6 @@ gpg_error_t keystore_issuer(struct keystore *keystore, const uint8_t *id, size_t
 }
 
 /* ---- signers ---- */
-
-/* Whether there is a secret key for any key in the packets: so that only certificates that may serve are checked. */
-static bool any_secret(const struct keystore *keystore, const uint8_t *bytes, size_t n)
-{
-    struct cursor cursor = cursor_over(bytes, n);
-    struct packet_view packet;
-    bool any = false;
-    while (!any && packet_view_next(&cursor, &packet)) {
-        struct key *key = NULL;
-        size_t public_n;
-        if ((packet.type == PACKET_PUBLIC_KEY || packet.type == PACKET_PUBLIC_SUBKEY ||
-             packet.type == PACKET_SECRET_KEY || packet.type == PACKET_SECRET_SUBKEY) &&
-            !key_parse(NULL, packet.type, packet.body, packet.body_n, &key, &public_n))
-            any = has_secret(keystore, key, NULL);
-        key_free(key);
-    }
-    return any;
-}
 
 gpg_error_t keystore_default_signer(struct keystore *keystore, uint32_t when, struct key_match *ret)
 {

@@ -51,12 +51,12 @@ struct key_match {
     enum key_spec_kind kind;
     unsigned ambiguous; /* further certificates that match as well */
 };
-/* Finds the best certificate for USE: a usable one before unusable ones, first found else; for KEY_ENCRYPTS and an
- * address the one whose user id is most valid, then the one with the newest key, as gpg does. For KEY_SIGNS usable
- * means that the secret key is there too. A subkey that is not bound to the certificate names nothing. Specs as in
- * key_spec.h. GPG_ERR_NO_PUBKEY (for KEY_SIGNS GPG_ERR_NO_SECKEY where certificates match, but no secret key is there),
- * GPG_ERR_INV_USER_ID; else as certificate_choose: the reason of the first that matches (all user ids that match are
- * revoked: GPG_ERR_CERT_REVOKED; disabled: GPG_ERR_KEY_DISABLED). */
+/* Finds the best certificate for USE: a usable one before unusable ones, first found else; for KEY_ENCRYPTS and a
+ * plain address the one whose user id is most valid, then the one with the newest key, as gpg does. For KEY_SIGNS
+ * usable means that the secret key is there too. A subkey that is not bound to the certificate names nothing. Specs as
+ * in key_spec.h. GPG_ERR_NO_PUBKEY (for KEY_SIGNS GPG_ERR_NO_SECKEY where certificates match, but no secret key is
+ * there), GPG_ERR_INV_USER_ID; else as certificate_choose: the reason of the first that matches (all user ids that
+ * match are revoked: GPG_ERR_CERT_REVOKED; disabled: GPG_ERR_KEY_DISABLED). */
 MUST_CHECK gpg_error_t keystore_find(struct keystore *keystore, const char *spec, enum key_use use, uint32_t when,
                                      struct key_match *ret);
 /* The certificate and key number for an issuer: fingerprint (N 20 or 32) or key id (N 8). A certificate to which the

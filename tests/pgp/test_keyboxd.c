@@ -152,7 +152,7 @@ static void test_failures(void **state)
     home_remove(&home);
 }
 
-static void test_long_socket_name(void **state)
+static void test_socket_names(void **state)
 {
     (void)state;
     char socket[200];
@@ -169,9 +169,17 @@ static void test_long_socket_name(void **state)
     assert_non_null(strstr(failure.sentence, "too long"));
     failure_destroy(&failure);
     keyboxd_free(keyboxd);
+    /* Beside gpg-agent's. */
+    params = (struct keyboxd_params){.home = "/nowhere", .must_run = true};
+    assert_int_equal(keyboxd_open(&params, &keyboxd), 0);
+    failure_init(&failure);
+    assert_code(keyboxd_search(&failure, keyboxd, NULL, &bytes, &n), GPG_ERR_NO_KEYBOXD);
+    assert_non_null(strstr(failure.sentence, "/S.keyboxd)"));
+    failure_destroy(&failure);
+    keyboxd_free(keyboxd);
 }
 
-/* Through the keystore, with the socket where gpgconf puts it: in the home of a folder without /run/user. */
+
 static void test_keystore(void **state)
 {
     (void)state;
@@ -196,7 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_search),
         cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_long_socket_name),
+        cmocka_unit_test(test_socket_names),
         cmocka_unit_test(test_keystore),
     };
     signal(SIGPIPE, SIG_IGN);
