@@ -26,6 +26,8 @@
 #define HOP (256 * 1024)
 /* RFC 9580 4.3: unknown packets below this number are critical. */
 #define FIRST_NON_CRITICAL 40
+/* Octets inside compression that mean nothing, at most: a few hundred can expand to terabytes of them. */
+#define INFLATED_IGNORED_MAX (64 * 1024 * 1024)
 
 struct layer {
     struct source *packets; /* the packets in it; BODY, INNER or the raw source: borrowed */
@@ -53,7 +55,8 @@ struct message {
     bool by_passphrase, doubtful;    /* how the session key was found, see esk_set.h */
     struct source *content;          /* the literal's body */
     const uint8_t *lent;
-    uint64_t given; /* octets of content taken */
+    uint64_t given;   /* octets of content taken */
+    uint64_t ignored; /* octets that came out of compression and were dropped */
 };
 
 static struct layer *top(struct message *message)
@@ -295,6 +298,37 @@ static gpg_error_t open_encrypted(struct message *message, const struct packet *
     return err;
 }
 
+/* Whether what stands in the first LAYERS layers has come out of compression. */
+static bool is_inflated(const struct message *message, unsigned layers)
+{
+    for (unsigned i = 0; i < layers; i++)
+        if (message->layer[i].inner && !message->layer[i].encrypted)
+            return true;
+    return false;
+}
+
+/* Reads BODY on to its end, drops it and finishes it. INFLATED: it has come out of compression. */
+static gpg_error_t drop_body(struct message *message, struct source *body, bool inflated)
+{
+    for (;;) {
+        const void *bytes;
+        size_t n;
+        gpg_error_t err = source_peek(body, &bytes, &n);
+        if (err)
+            return err;
+        if (!n)
+            return source_finish(body);
+        if (inflated) {
+            message->ignored += n;
+            if (message->ignored > INFLATED_IGNORED_MAX)
+                return fail(notes(message), gpg_error(GPG_ERR_TOO_LARGE),
+                            "the message has more than %u MiB of padding in compressed data",
+                            INFLATED_IGNORED_MAX >> 20);
+        }
+        source_consume(body, n);
+    }
+}
+
 /* Reads on to the end of PACKET's body and drops it. */
 static gpg_error_t skip_packet(struct message *message, const struct packet *packet)
 {
@@ -302,7 +336,7 @@ static gpg_error_t skip_packet(struct message *message, const struct packet *pac
     gpg_error_t err = packet_body_source(notes(message), packet, top(message)->packets, &body);
     if (err)
         return err;
-    err = source_finish(body);
+    err = drop_body(message, body, is_inflated(message, message->layers));
     source_free(body);
     return err;
 }
@@ -496,6 +530,20 @@ static gpg_error_t finish_decryption(struct message *message, struct layer *laye
     return err;
 }
 
+/* Padding behind compressed data is for who encrypted it; without encryption anybody could append there. */
+static gpg_error_t no_appendix(struct message *message, struct source *body)
+{
+    const void *bytes;
+    size_t n;
+    if (message->verdict->encrypted)
+        return 0;
+    gpg_error_t err = source_peek(body, &bytes, &n);
+    if (!err && n)
+        err = fail(notes(message), gpg_error(GPG_ERR_INV_PACKET),
+                   "something follows the message that does not belong to it");
+    return err;
+}
+
 static gpg_error_t layer_close(struct message *message)
 {
     struct layer *layer = top(message);
@@ -510,9 +558,11 @@ static gpg_error_t layer_close(struct message *message)
         }
     } else if (layer->inner) {
         err = source_finish(layer->inner);
+        if (!err)
+            err = no_appendix(message, layer->body);
     }
     if (!err && layer->body)
-        err = source_finish(layer->body);
+        err = drop_body(message, layer->body, is_inflated(message, message->layers - 1));
     if (err)
         return err;
     layer_free(layer);
@@ -568,6 +618,11 @@ static gpg_error_t tell(struct message *message, gpg_error_t err)
         if (!integrity && encrypted->protection == PROTECT_SEIPD_1 && !message->params.ignore_mdc_error)
             integrity = source_finish(encrypted->inner);
         emit_kind(message, EVENT_DECRYPTION_FAILED, integrity ? integrity : err);
+        emit_kind(message, EVENT_END_DECRYPTION, 0);
+    } else if (message->verdict && message->verdict->encrypted && !message->content) {
+        /* Nobody could open it. */
+        emit_kind(message, EVENT_BEGIN_DECRYPTION, 0);
+        emit_kind(message, EVENT_DECRYPTION_FAILED, err);
         emit_kind(message, EVENT_END_DECRYPTION, 0);
     }
     if (gpg_err_code(integrity) == GPG_ERR_CHECKSUM)
