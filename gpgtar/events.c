@@ -63,7 +63,9 @@ static void events_decryption_key(const struct events *events, const struct mess
         return;
     key_fpr_hex(event->key, fpr);
     key_fpr_hex(event->certificate ? certificate_key(event->certificate, 0) : event->key, primary);
-    status_line(events->program->status, "DECRYPTION_KEY", "%s %s %c", fpr, primary, 'u');
+    status_key_considered(events->program->status, primary, 0);
+    status_line(events->program->status, "DECRYPTION_KEY", "%s %s %c", fpr, primary,
+                event->certificate ? keys_ownertrust_letter(events->keys, event->certificate) : '-');
     report_verbose(events->program->report, "decrypted with key %s", fpr);
 }
 
@@ -93,13 +95,25 @@ static void events_decryption_info(const struct events *events, const struct mes
 static void events_sig_id(const struct events *events, const struct signature *signature)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    /* As gpg's: a digest over what tells one signature from any other, in base 64 without padding. */
+    /* As gpg's: a digest over the algorithms, the time and the values as MPIs, in base 64 without padding. */
     gcry_md_hd_t md;
+    uint8_t head[6] = {signature->algo, signature->digest};
     if (gcry_md_open(&md, GCRY_MD_SHA1, 0))
         return;
-    gcry_md_write(md, signature->hashed, signature->hashed_n);
-    for (unsigned i = 0; i < signature->parts.n; i++)
-        gcry_md_write(md, signature->parts.part[i].bytes, signature->parts.part[i].n);
+    put_be32(head + 2, signature->created);
+    gcry_md_write(md, head, sizeof head);
+    for (unsigned i = 0; i < signature->parts.n; i++) {
+        const uint8_t *bytes = signature->parts.part[i].bytes;
+        size_t n = signature->parts.part[i].n;
+        for (; n && !*bytes; n--)
+            bytes++;
+        unsigned width = 0;
+        while (n && *bytes >> width)
+            width++;
+        put_be16(head, (uint16_t)(n ? 8 * (n - 1) + width : 0));
+        gcry_md_write(md, head, 2);
+        gcry_md_write(md, bytes, n);
+    }
     const uint8_t *digest = gcry_md_read(md, GCRY_MD_SHA1);
     char text[28];
     unsigned bits = 0, held = 0, at = 0;
@@ -216,6 +230,11 @@ static void events_signature(const struct events *events, const struct signature
     const char *uid = events_uid(verdict);
     events_issuer(verdict, id);
     status_line(status, "NEWSIG", "%s", "");
+    if (verdict->certificate) {
+        char primary[HEX_MAX];
+        key_fpr_hex(certificate_key(verdict->certificate, 0), primary);
+        status_key_considered(status, primary, 0);
+    }
 
     const bool named = (size_t)verdict->status < ARRAY_SIZE(keyword) && keyword[verdict->status];
     if (!named || !verdict->certificate) {
@@ -252,7 +271,9 @@ static void events_signature(const struct events *events, const struct signature
         report_warning(events->program->report, "%s by \"%s\", key %s", word, uid, fpr);
         break;
     }
-    if (verdict->certificate && verdict->status <= SIGNATURE_KEY_REVOKED)
+    /* As gpg, no word on trust where the key has expired. */
+    if (verdict->certificate && verdict->status <= SIGNATURE_KEY_REVOKED &&
+        verdict->status != SIGNATURE_GOOD_KEY_EXPIRED && verdict->status != SIGNATURE_KEY_EXPIRED)
         events_trust(events, verdict->certificate);
 }
 

@@ -401,6 +401,19 @@ enum keys_trust keys_trust(struct keys *keys, struct certificate *certificate)
     }
 }
 
+char keys_ownertrust_letter(struct keys *keys, const struct certificate *certificate)
+{
+    static const char letters[] = {[TRUST_UNDEFINED] = 'q',
+                                   [TRUST_NEVER] = 'n',
+                                   [TRUST_MARGINAL] = 'm',
+                                   [TRUST_FULL] = 'f',
+                                   [TRUST_ULTIMATE] = 'u'};
+    const struct key *primary = certificate_key(certificate, 0);
+    bool disabled = false;
+    const enum trust owner = trustdb_ownertrust(keys->trustdb, primary->fpr, primary->fpr_n, &disabled);
+    return (size_t)owner < sizeof letters && letters[owner] ? letters[owner] : '-';
+}
+
 const char *keys_trust_model(const struct keys *keys)
 {
     switch (keys->program->options->trust_model) {

@@ -49,6 +49,8 @@ const struct passphrase_source *keys_passphrases(struct keys *keys);
 /* How far the user trusts that CERTIFICATE is whose it says. */
 enum keys_trust { KEYS_UNDEFINED, KEYS_NEVER, KEYS_MARGINAL, KEYS_FULL, KEYS_ULTIMATE };
 enum keys_trust keys_trust(struct keys *keys, struct certificate *certificate);
+/* How far the user trusts its owner to certify others, as a letter of gpg's --with-colons. */
+char keys_ownertrust_letter(struct keys *keys, const struct certificate *certificate);
 /* "pgp", "direct", "always" as status lines name the trust model. */
 const char *keys_trust_model(const struct keys *keys);
 
