@@ -301,8 +301,8 @@ static gpg_error_t open_extract(struct opening *opening)
     if (err)
         report_verbose(program->report, "the target cannot be listed, so nobody looked for leftovers in it: %s",
                        gpg_strerror(err));
-    err = staging_new(opening->directory_fd, options->directory ? options->directory : ".",
-                                  open_failure(opening), &opening->staging);
+    err = staging_new(opening->directory_fd, options->directory ? options->directory : ".", open_failure(opening),
+                      &opening->staging);
     if (err)
         return err;
     struct tar_extract_result result = {.extracted = 0};
