@@ -10,6 +10,8 @@
 
 /* Questions for a passphrase, as gpg. */
 #define ATTEMPTS 3
+/* Packets that one passphrase is tried on: each derivation may take 0.1 s, and nobody has that many passphrases. */
+#define DERIVATIONS_MAX 64
 /* Recipients named in a sentence. */
 #define NAMED_MAX 3
 
@@ -242,11 +244,13 @@ static unsigned symmetric_count(const struct search *search)
 /* Tries PASSPHRASE on all packets; *RET_WRONG counts those that it was wrong for. */
 static bool try_passphrase(struct search *search, const struct secret *passphrase, unsigned *ret_wrong)
 {
+    unsigned tried = 0;
     *ret_wrong = 0;
-    for (unsigned i = 0; i < search->set->n; i++) {
+    for (unsigned i = 0; i < search->set->n && tried < DERIVATIONS_MAX; i++) {
         const struct esk *esk = search->set->esk[i];
         if (!esk->symmetric || !goes_with(esk, search->target))
             continue;
+        tried++;
         struct session_key session_key;
         struct failure why;
         failure_init(&why);
