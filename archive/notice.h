@@ -13,6 +13,7 @@ enum notice_kind {
     NOTICE_STRIPPED_ROOT,  /* a leading / or ../ was taken off names; once a run */
     NOTICE_SKIPPED_SOCKET, /* sockets cannot be archived */
     NOTICE_SKIPPED_SELF,   /* the output file itself */
+    NOTICE_SKIPPED_OURS,   /* a temporary file or staging folder, of a run at work or one that was killed */
     NOTICE_EXCLUDED_CACHE, /* folder marked with CACHEDIR.TAG */
     /* Creating: the archive is not what the disk has; exit 1. */
     NOTICE_UNREADABLE,  /* NAME cannot be opened or listed (code says why) */
@@ -29,6 +30,7 @@ enum notice_kind {
     NOTICE_ROOT_STRIPPED, /* an absolute member name lands below the target; once a run */
     NOTICE_DROPPED_MODE,  /* setuid, setgid, sticky, owner or a privileged xattr was not restored without -p */
     NOTICE_KEPT_OLD,      /* --skip-old-files: NAME existed */
+    NOTICE_LEFTOVER,      /* NAME is the staging folder of a run that was killed; it stays */
     /* Extracting: refused or flawed; exit 1. */
     NOTICE_BAD_NAME,     /* `..`, empty, over-long … ; refused */
     NOTICE_BAD_SYMLINK,  /* link leaves the target; refused */

@@ -149,7 +149,11 @@ static gpg_error_t open_folder(struct staging *staging)
     gpg_error_t error = close_to_others(staging->folder);
     if (error)
         return error;
-    if (flock(staging->folder, LOCK_EX | LOCK_NB) || mkdirat(staging->folder, TREE, 0700))
+    /* Who looks for leftovers holds the lock for a moment: waited for. */
+    while (flock(staging->folder, LOCK_EX))
+        if (errno != EINTR)
+            return gpg_error_from_syserror();
+    if (mkdirat(staging->folder, TREE, 0700))
         return gpg_error_from_syserror();
     staging->tree = openat(staging->folder, TREE, flags);
     if (staging->tree < 0)
@@ -304,6 +308,15 @@ static int empty_tree(int takes_top)
     return result;
 }
 
+static void close_folders(struct staging *staging)
+{
+    if (staging->folder >= 0)
+        close(staging->folder);
+    if (staging->tree >= 0)
+        close(staging->tree);
+    staging->folder = staging->tree = -1;
+}
+
 gpg_error_t staging_discard(struct staging *staging, struct failure *failure)
 {
     if (!staging || staging->folder < 0)
@@ -313,14 +326,11 @@ gpg_error_t staging_discard(struct staging *staging, struct failure *failure)
     gpg_error_t error = 0;
     if (fd < 0 || empty_tree(fd) || unlinkat(staging->target, staging->name, AT_REMOVEDIR))
         error = gpg_error_from_syserror();
-    close(staging->folder);
-    if (staging->tree >= 0)
-        close(staging->tree);
-    staging->folder = staging->tree = -1;
-    if (!error)
-        return 0;
-    return fail(failure, error, "cannot remove the temporary folder %s in %s: %s", staging->name, staging->target_name,
-                gpg_strerror(error));
+    if (error)
+        return fail(failure, error, "cannot remove the temporary folder %s in %s: %s", staging->name,
+                    staging->target_name, gpg_strerror(error));
+    close_folders(staging);
+    return 0;
 }
 
 void staging_free(struct staging *staging)
@@ -328,6 +338,7 @@ void staging_free(struct staging *staging)
     if (!staging)
         return;
     (void)staging_discard(staging, NULL);
+    close_folders(staging);
     free(staging->target_name);
     free(staging);
 }
@@ -420,28 +431,49 @@ static int move(int from, int to, const char *name, unsigned flags)
     return result;
 }
 
+/* Waits until all of the file system of FD is on its disk, and says of what was written there and got lost. One call
+ * for all files: 20 000 small files or 1 GiB take 0.3 to 0.6 s so (ext4), and minutes with an fsync for each. */
+static gpg_error_t sync_all(int fd)
+{
+    if (!syncfs(fd) || errno == ENOSYS)
+        return 0;
+    return gpg_error_from_syserror();
+}
+
+/* Gives the tree the name NAME in the target: 0, or -1 and errno (EEXIST: it is taken). */
+static int take_name(struct staging *staging, const char *name)
+{
+    if (!renameat2(staging->folder, TREE, staging->target, name, RENAME_NOREPLACE))
+        return 0;
+    if (errno != EINVAL || mkdirat(staging->target, name, 0700))
+        return -1;
+    /* No RENAME_NOREPLACE here: the new empty folder holds the name, and a rename replaces it. */
+    if (!renameat(staging->folder, TREE, staging->target, name))
+        return 0;
+    int saved = errno;
+    unlinkat(staging->target, name, AT_REMOVEDIR);
+    errno = saved;
+    return -1;
+}
+
 gpg_error_t staging_release_as(struct staging *staging, const char *base, struct failure *failure, char **ret_name)
 {
-    gpg_error_t error = 0;
     char *name = NULL;
-    if (fchmod(staging->tree, 0700))
-        error = gpg_error_from_syserror();
+    gpg_error_t error = fchmod(staging->tree, 0700) ? gpg_error_from_syserror() : sync_all(staging->folder);
     for (unsigned n = 1; !error; n++) {
         free(name);
         name = NULL;
-        if (asprintf(&name, "%s_%u_", base, n) < 0)
+        if (asprintf(&name, "%s_%u_", base, n) < 0) {
+            name = NULL;
             error = gpg_error(GPG_ERR_ENOMEM);
-        else if (!renameat2(staging->folder, TREE, staging->target, name, RENAME_NOREPLACE))
+        } else if (!take_name(staging, name)) {
             break;
-        else if (errno == EINVAL && !mkdirat(staging->target, name, 0700))
-            /* No RENAME_NOREPLACE here: the new empty folder holds the name, and a rename replaces it. */
-            error = renameat(staging->folder, TREE, staging->target, name) ? gpg_error_from_syserror() : 0;
-        else if (errno != EEXIST || n == UINT_MAX)
+        } else if (errno != EEXIST || n == UINT_MAX) {
             error = gpg_error_from_syserror();
-        else
-            continue;
-        break;
+        }
     }
+    if (!error && (error = sync_all(staging->folder)))
+        (void)renameat2(staging->target, name, staging->folder, TREE, RENAME_NOREPLACE);
     if (error) {
         fail(failure, error, "cannot make the folder %s_1_ in %s: %s", base, staging->target_name, gpg_strerror(error));
         free(name);
@@ -505,18 +537,24 @@ static gpg_error_t decide(struct release *release, const char *path, bool *ret_r
     return 0;
 }
 
+/* Before the move, so that none can go unnoted. */
 static gpg_error_t note_move(struct release *release, char how, const char *path)
 {
     char *line = NULL;
     return paths_add(&release->journal, asprintf(&line, "%c%s", how, path) < 0 ? NULL : line);
 }
 
-static void wrong_kind(struct release *release, const char *path)
+/* What was noted last did not happen. */
+static void unnote_move(struct release *release)
+{
+    free(release->journal.items[--release->journal.n]);
+}
+
+static void wrong_kind(struct release *release, const char *path, const char *why)
 {
     release->result->conflicts++;
     release->result->errors++;
-    notice(release->params->notices, NOTICE_WRONG_KIND, path, gpg_error(GPG_ERR_EEXIST),
-           "a folder that is not empty stands in its place");
+    notice(release->params->notices, NOTICE_WRONG_KIND, path, gpg_error(GPG_ERR_EEXIST), why);
 }
 
 /* The names in FOLDER: read first, because moving changes what is being read. */
@@ -543,13 +581,14 @@ static gpg_error_t list_folder(int folder, struct paths *names)
     return error;
 }
 
-/* Whether the folder NAME in PARENT has something in it, or cannot be looked into. */
+/* Whether NAME in PARENT is a folder that has something in it, or that cannot be looked into. It may be the user's: its
+ * mode stays. */
 static bool is_full_folder(int parent, const char *name)
 {
     if (!is_folder(parent, name))
         return false;
     struct paths names = {0};
-    int fd = open_any_mode(parent, name);
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool full = fd < 0 || list_folder(fd, &names) || names.n;
     if (fd >= 0)
         close(fd);
@@ -557,31 +596,55 @@ static bool is_full_folder(int parent, const char *name)
     return full;
 }
 
+/* Whether what stands in the target is a folder that we may not move away (its `..` changes, so it must be ours to
+ * write to). After a move that failed. */
+static bool is_stuck_folder(int to, const char *name)
+{
+    if (errno == EISDIR)
+        return true;
+    if (errno != EACCES && errno != EPERM)
+        return false;
+    int saved = errno;
+    bool stuck = is_folder(to, name) && faccessat(to, name, W_OK, AT_EACCESS) != 0;
+    errno = saved;
+    return stuck;
+}
+
 /* Puts NAME in the place of what stands there, which comes to stand in the staging folder. */
 static gpg_error_t replace(struct release *release, const char *path, const char *name)
 {
-    int moved = move(release->from, release->to, name, RENAME_EXCHANGE);
-    char how = 'x';
-    if (moved && errno == EINVAL) {
-        /* A file system without exchange: atomic all the same, but it cannot go back. */
-        moved = renameat(release->from, name, release->to, name);
-        how = '-';
-    }
-    if (moved && errno == EISDIR) {
-        wrong_kind(release, path);
+    if (is_full_folder(release->to, name)) {
+        wrong_kind(release, path, "a folder that is not empty stands in its place");
         return 0;
     }
-    if (moved)
-        return conflict_failed(release, path, gpg_error_from_syserror());
-    if (how == 'x' && is_full_folder(release->from, name)) {
+    gpg_error_t error = note_move(release, 'x', path);
+    if (error)
+        return error;
+    int moved = move(release->from, release->to, name, RENAME_EXCHANGE);
+    if (moved && errno == EINVAL) {
+        /* A file system without exchange: atomic all the same, but it cannot go back. */
+        release->journal.items[release->journal.n - 1][0] = '-';
+        moved = renameat(release->from, name, release->to, name);
+    }
+    if (moved) {
+        bool stuck = is_stuck_folder(release->to, name);
+        error = stuck ? 0 : gpg_error_from_syserror();
+        unnote_move(release);
+        if (stuck)
+            wrong_kind(release, path, "a folder that may not be moved stands in its place");
+        return error ? conflict_failed(release, path, error) : 0;
+    }
+    /* Somebody may have filled it meanwhile. */
+    if (release->journal.items[release->journal.n - 1][0] == 'x' && is_full_folder(release->from, name)) {
         if (move(release->to, release->from, name, RENAME_EXCHANGE))
             return conflict_failed(release, path, gpg_error_from_syserror());
-        wrong_kind(release, path);
+        unnote_move(release);
+        wrong_kind(release, path, "a folder that is not empty stands in its place");
         return 0;
     }
     release->result->moved++;
     release->result->replaced++;
-    return note_move(release, how, path);
+    return 0;
 }
 
 /* NAME (path PATH) is in the staging folder and something in the target. */
@@ -604,25 +667,40 @@ static gpg_error_t collide(struct release *release, char *takes_path, const char
     return error;
 }
 
+/* Moves what has no counterpart in the target. *RET_MOVED = false: it may have one. */
+static gpg_error_t release_new(struct release *release, const char *path, const char *name, bool *ret_moved)
+{
+    gpg_error_t error = note_move(release, 'm', path);
+    if (error)
+        return error;
+    *ret_moved = !move(release->from, release->to, name, RENAME_NOREPLACE);
+    if (*ret_moved) {
+        release->result->moved++;
+        return 0;
+    }
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        error = conflict_failed(release, path, gpg_error_from_syserror());
+    unnote_move(release);
+    return error;
+}
+
 static gpg_error_t release_entry(struct release *release, const char *name)
 {
     struct stat ours, theirs;
     char *path = joined(release->path, name);
-    gpg_error_t error = 0;
-    if (!path)
-        return gpg_error_from_syserror();
-    if (!release->looking && !move(release->from, release->to, name, RENAME_NOREPLACE)) {
-        release->result->moved++;
-        error = note_move(release, 'm', path);
-    } else if (!release->looking && errno != EEXIST && errno != ENOTEMPTY) {
+    gpg_error_t error = path ? 0 : gpg_error_from_syserror();
+    bool moved = false;
+    if (!error && !release->looking)
+        error = release_new(release, path, name, &moved);
+    if (error || moved)
+        goto out;
+    if (fstatat(release->from, name, &ours, AT_SYMLINK_NOFOLLOW))
         error = conflict_failed(release, path, gpg_error_from_syserror());
-    } else if (fstatat(release->from, name, &ours, AT_SYMLINK_NOFOLLOW)) {
-        error = conflict_failed(release, path, gpg_error_from_syserror());
-    } else if (!fstatat(release->to, name, &theirs, AT_SYMLINK_NOFOLLOW)) {
+    else if (!fstatat(release->to, name, &theirs, AT_SYMLINK_NOFOLLOW))
         return collide(release, path, name, &ours, &theirs);
-    } else if (errno != ENOENT || !release->looking) {
+    else if (errno != ENOENT || !release->looking)
         error = conflict_failed(release, path, gpg_error_from_syserror());
-    }
+out:
     free(path);
     return error;
 }
@@ -713,8 +791,14 @@ gpg_error_t staging_release(struct staging *staging, const struct staging_releas
                  (unsigned long long)ret->errors, staging->target_name);
     if (release.approved.n)
         qsort(release.approved.items, release.approved.n, sizeof *release.approved.items, by_bytes);
+    /* On disk before the names, so that a crash of the machine cannot leave names of files that are empty; and the
+     * names before success is reported. */
+    if (!error && (error = sync_all(staging->folder)))
+        fail(params->failure, error, "cannot write to the disk of %s: %s", staging->target_name, gpg_strerror(error));
     if (!error)
         error = release_pass(&release, false);
+    if (!error && (error = sync_all(staging->folder)))
+        fail(params->failure, error, "cannot write to the disk of %s: %s", staging->target_name, gpg_strerror(error));
     if (error)
         roll_back(&release);
     paths_free(&release.folders);
@@ -722,8 +806,7 @@ gpg_error_t staging_release(struct staging *staging, const struct staging_releas
     paths_free(&release.journal);
     if (error)
         return error;
-    error = staging_discard(staging, NULL);
-    if (error) {
+    if (staging_discard(staging, NULL) && (error = staging_discard(staging, NULL))) {
         ret->errors++;
         notice(params->notices, NOTICE_RESTORE, staging->name, error, "the temporary folder cannot be removed");
     }

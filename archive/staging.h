@@ -29,7 +29,8 @@ const char *staging_name(const struct staging *staging);
 
 /* What to do with something that stands in the target under the name of a member. A folder and a folder always merge;
  * the one that stood there keeps its mode and owner. A folder that is not empty is never replaced by something else
- * (NOTICE_WRONG_KIND). A link that stood there is never followed: it counts as an existing file. */
+ * (NOTICE_WRONG_KIND), nor one that may not be moved away. A link that stood there is never followed: it counts as an
+ * existing file. */
 enum staging_policy {
     STAGING_KEEP,     /* any conflict (NOTICE_EXISTS for each): GPG_ERR_EEXIST, and nothing was moved */
     STAGING_KEEP_OLD, /* --keep-old-files: keeps it, NOTICE_EXISTS each, moves the rest */
@@ -57,12 +58,14 @@ struct staging_release_result {
 };
 
 /* Moves all of the tree into the target, entry by entry (renameat2 without replacing, or an exchange), after a first
- * pass that looks for conflicts. When a move fails in the middle, what was moved goes back and the code is returned; if
+ * pass that looks for conflicts. The file system is synced before the moves and after them (an error of the disk that
+ * shows only then counts). When a move fails in the middle, what was moved goes back and the code is returned; if
  * even that fails, NOTICE_RESTORE names each entry that stays. *RET is written on success and failure. */
 MUST_CHECK gpg_error_t staging_release(struct staging *staging, const struct staging_release_params *params,
                                        struct staging_release_result *ret);
 
-/* Gives the whole tree the name BASE_N_ in the target with the first free N = 1, 2 … (mode 0700). The caller frees
+/* Gives the whole tree the name BASE_N_ in the target with the first free N = 1, 2 … (mode 0700), synced like
+ * staging_release. The caller frees
  * *RET_NAME. */
 MUST_CHECK gpg_error_t staging_release_as(struct staging *staging, const char *base, struct failure *failure,
                                           char **ret_name);
@@ -74,7 +77,8 @@ gpg_error_t staging_discard(struct staging *staging, struct failure *failure);
 /* staging_discard, then frees. Takes NULL. */
 void staging_free(struct staging *staging);
 
-/* Whether NAME is the name of a staging folder: creation leaves such folders out. */
+/* Whether NAME is the name of a staging folder, or of a file that outfile has not given its name yet: creation leaves
+ * them out. */
 bool staging_is_name(const char *name);
 
 /* Calls FOUND for each staging folder in DIRFD that a run of this user left behind (no process holds its lock), and

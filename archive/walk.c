@@ -3,6 +3,7 @@
 
 #include "names.h"
 #include "nameset.h"
+#include "staging.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -471,6 +472,23 @@ static bool read_status(struct walk *walk)
     return true;
 }
 
+/* Whether the current entry is none that belongs into an archive, and why. */
+static bool is_no_data(const struct walk *walk, enum notice_kind *ret_why)
+{
+    const struct walk_params *params = &walk->params;
+    const struct stat *status = &walk->entry.stat;
+    if (params->is_output && params->is_output(params->output_context, status->st_dev, status->st_ino))
+        *ret_why = NOTICE_SKIPPED_SELF;
+    else if (S_ISSOCK(status->st_mode))
+        *ret_why = NOTICE_SKIPPED_SOCKET;
+    else if (walk->n_frames && (S_ISDIR(status->st_mode) || S_ISREG(status->st_mode)) &&
+             staging_is_name(walk->entry.leaf))
+        *ret_why = NOTICE_SKIPPED_OURS; /* whoever names it, wants it */
+    else
+        return false;
+    return true;
+}
+
 /* Looks at the file that folder_fd and leaf name. *RET_TAKE: it is an entry. */
 static gpg_error_t look(struct walk *walk, bool *ret_take)
 {
@@ -489,12 +507,11 @@ static gpg_error_t look(struct walk *walk, bool *ret_take)
         if (err || seen)
             return err;
     }
-    bool output =
-        params->is_output && params->is_output(params->output_context, entry->stat.st_dev, entry->stat.st_ino);
-    bool socket = S_ISSOCK(entry->stat.st_mode);
-    if (output || socket)
-        notice(params->notices, output ? NOTICE_SKIPPED_SELF : NOTICE_SKIPPED_SOCKET, walk->path, 0, NULL);
-    if (output || socket || select_too_old(params->select, &entry->stat)) {
+    enum notice_kind why;
+    bool no_data = is_no_data(walk, &why);
+    if (no_data)
+        notice(params->notices, why, walk->path, 0, NULL);
+    if (no_data || select_too_old(params->select, &entry->stat)) {
         walk->counts.skipped++;
         return 0;
     }

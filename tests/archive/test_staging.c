@@ -224,6 +224,25 @@ static void test_discard(void **state)
     ground_close(&ground);
 }
 
+static void test_keeps_folder_and_mode(void **state)
+{
+    (void)state;
+    struct ground ground;
+    struct heard heard;
+    struct staging_release_result result;
+    ground_open(&ground);
+    run_in(&ground, "mkdir target/full target/stuck && echo x >target/full/x && chmod 555 target/full target/stuck");
+    struct staging *staging = stage(&ground, "echo new >full && echo new >stuck && echo new >other");
+    /* Root may move what others may not. */
+    const bool is_root = geteuid() == 0;
+    assert_int_equal(release(staging, STAGING_REPLACE, &heard, &result), 0);
+    staging_free(staging);
+    assert_int_equal(heard.kinds[NOTICE_WRONG_KIND], is_root ? 1 : 2);
+    assert_int_equal(result.moved, is_root ? 2 : 1);
+    assert_true(target_is(&ground, "test \"$(stat -c %a full)\" = 555 && test -f full/x && test -f other"));
+    ground_close(&ground);
+}
+
 static void count(void *context, const char *name)
 {
     assert_true(staging_is_name(name));
@@ -262,7 +281,7 @@ static int tests(void)
         cmocka_unit_test(test_kinds),      cmocka_unit_test(test_asking),
         cmocka_unit_test(test_roll_back),  cmocka_unit_test(test_read_only_folder_moves),
         cmocka_unit_test(test_new_folder), cmocka_unit_test(test_discard),
-        cmocka_unit_test(test_leftovers),
+        cmocka_unit_test(test_leftovers),  cmocka_unit_test(test_keeps_folder_and_mode),
     };
     return cmocka_run_group_tests(all, NULL, NULL);
 }

@@ -239,6 +239,30 @@ static void test_skipped(void **state)
     close(fd);
 }
 
+static void test_leftovers(void **state)
+{
+    (void)state;
+    tree_run("mkdir -p d/.gpgtar-abcDE1/tree d/.gpgtar-long_name; touch d/.gpgtar-abcdef d/.gpgtar-abcDE1/tree/x; "
+             "ln -s x d/.gpgtar-abcDE2");
+    struct seen seen = {0};
+    struct walk_names *names = walk_names_new();
+    assert_int_equal(walk_names_add(names, "d"), 0);
+    struct walk_counts counts;
+    collect(&seen, names, NULL, &counts);
+    assert_string_equal(seen.text, "d\nd/.gpgtar-abcDE2\nd/.gpgtar-long_name\n");
+    assert_int_equal(seen.notices[NOTICE_SKIPPED_OURS], 2);
+    assert_int_equal(counts.skipped, 2);
+    assert_int_equal(counts.flawed, 0);
+    free(seen.text);
+    /* Whoever names one gets it. */
+    seen = (struct seen){0};
+    names = walk_names_new();
+    assert_int_equal(walk_names_add(names, "d/.gpgtar-abcDE1"), 0);
+    collect(&seen, names, NULL, &counts);
+    assert_string_equal(seen.text, "d/.gpgtar-abcDE1\nd/.gpgtar-abcDE1/tree\nd/.gpgtar-abcDE1/tree/x\n");
+    free(seen.text);
+}
+
 static void test_unreadable(void **state)
 {
     (void)state;
@@ -414,6 +438,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lists, tree_setup, tree_teardown),
         cmocka_unit_test(test_bad_lists),
         cmocka_unit_test_setup_teardown(test_skipped, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_leftovers, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unreadable, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_deep, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_too_deep, tree_setup, tree_teardown),
