@@ -247,19 +247,19 @@ static gpg_error_t discard_new(struct sink **ret)
     return 0;
 }
 
-/* Whether the person allows that the file NAME is replaced. */
-static bool create_may_replace(const struct create *create, const char *name)
+/* What to do where the file NAME exists: --yes or a person allows that it is replaced. */
+static gpg_error_t create_may_replace(const struct create *create, const char *name, enum outfile_exists *ret)
 {
     const struct options *options = create->program->options;
     struct stat status;
-    if (options->yes)
-        return true;
-    if (options->batch || options->no)
-        return false;
-    const int directory = *name == '/' ? AT_FDCWD : create->directory_fd;
-    if (fstatat(directory, name, &status, 0) || !S_ISREG(status.st_mode))
-        return false;
-    return report_ask(create->program->report, "'%s' exists; replace it?", name);
+    *ret = options->yes ? OUTFILE_REPLACE : OUTFILE_NEW;
+    if (options->yes || fstatat(create->directory_fd, name, &status, 0) || !S_ISREG(status.st_mode))
+        return 0;
+    if (options->batch || options->no || !report_ask(create->program->report, "'%s' exists; replace it?", name))
+        return fail(create_failure(create), gpg_error(GPG_ERR_EEXIST), "'%s' exists and is kept (--yes replaces it)",
+                    name);
+    *ret = OUTFILE_REPLACE;
+    return 0;
 }
 
 static gpg_error_t create_output(struct create *create, struct sink **ret)
@@ -275,9 +275,11 @@ static gpg_error_t create_output(struct create *create, struct sink **ret)
         return fd_sink_new(run, STDOUT_FILENO, "standard output", false, ret);
     }
     const bool is_secret = options->encrypt || options->symmetric;
-    const enum outfile_exists exists = create_may_replace(create, options->output) ? OUTFILE_REPLACE : OUTFILE_NEW;
-    gpg_error_t err =
-        outfile_open(run, create->directory_fd, options->output, is_secret ? 0600 : 0666, exists, &create->outfile);
+    enum outfile_exists exists = OUTFILE_NEW;
+    gpg_error_t err = create_may_replace(create, options->output, &exists);
+    if (!err)
+        err =
+            outfile_open(run, create->directory_fd, options->output, is_secret ? 0600 : 0666, exists, &create->outfile);
     if (!err)
         err = outfile_sink(create->outfile, ret);
     return err;
@@ -518,8 +520,10 @@ static gpg_error_t create_archive(struct create *create, struct sink *top)
         err = sink_finish(top);
     if (!err && create->outfile)
         err = outfile_commit(create->outfile);
-    if (!err)
+    if (!err) {
+        progress_update(create->progress, result.members, result.bytes);
         progress_finish(create->progress);
+    }
     return err;
 }
 

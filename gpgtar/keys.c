@@ -344,7 +344,7 @@ void keys_free(struct keys *keys)
     free(keys);
 }
 
-gpg_error_t keys_get_ready(struct keys *keys, bool for_secrets)
+gpg_error_t keys_get_ready(struct keys *keys, enum keys_needs needs)
 {
     const struct options *options = keys->program->options;
     static const uint8_t nobody[8];
@@ -355,12 +355,12 @@ gpg_error_t keys_get_ready(struct keys *keys, bool for_secrets)
     /* What goes wrong with the daemons comes up again, with its sentence, if they turn out to be needed. */
     if (options->use_keyboxd && !keystore_issuer(keys->store, nobody, sizeof nobody, &certificate, &number))
         certificate_free(certificate);
-    if (!for_secrets)
+    if (needs == KEYS_NO_SECRETS)
         return 0;
     if (options->passphrase.kind != PASSPHRASE_DEFAULT)
         err = keys_given(keys, false, &passphrase);
     secret_free(passphrase);
-    if (!err && options->secret_key_files.n == 0 && agent_connect(NULL, keys->agent))
+    if (!err && needs == KEYS_SECRETS && options->secret_key_files.n == 0 && agent_connect(NULL, keys->agent))
         report_verbose(keys->program->report, "there is no gpg-agent for '%s'", keys->home);
     return err;
 }

@@ -26,9 +26,10 @@ struct keys;
 MUST_CHECK gpg_error_t keys_new(const struct program *program, struct keys **ret);
 void keys_free(struct keys *keys);
 
-/* Does what must be done while programs can still be started and files opened: starts the daemons and, FOR_SECRETS,
- * reads the passphrase where file, descriptor or command give it. Asks nobody. */
-MUST_CHECK gpg_error_t keys_get_ready(struct keys *keys, bool for_secrets);
+/* Does what must be done while programs can still be started and files opened: a passphrase is read where file,
+ * descriptor or command give it, and for KEYS_SECRETS the agent is started. Asks nobody. */
+enum keys_needs { KEYS_NO_SECRETS, KEYS_PASSPHRASE, KEYS_SECRETS };
+MUST_CHECK gpg_error_t keys_get_ready(struct keys *keys, enum keys_needs needs);
 
 struct keystore *keys_store(struct keys *keys);
 

@@ -102,18 +102,47 @@ static gpg_error_t open_read_params(struct opening *opening)
     return 0;
 }
 
-/* Whether the first packet may be that of an encrypted message, or armor hides what it is. */
-static gpg_error_t open_may_be_secret(struct source *raw, bool *ret)
+static int open_base64(uint8_t c)
 {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* The octet with which the first packet begins; armor begins behind the first empty line. 0: not to be seen. */
+static unsigned open_first_octet(const uint8_t *bytes, size_t n)
+{
+    if (n && (bytes[0] & 0x80))
+        return bytes[0];
+    for (size_t i = 0; i + 4 < n; i++) {
+        if (bytes[i] != '\n')
+            continue;
+        const size_t at = bytes[i + 1] == '\r' ? i + 2 : i + 1;
+        if (bytes[at] != '\n' || at + 2 >= n)
+            continue;
+        const int high = open_base64(bytes[at + 1]), low = open_base64(bytes[at + 2]);
+        return high < 0 || low < 0 ? 0 : (unsigned)(high << 2 | low >> 4);
+    }
+    return 0;
+}
+
+/* What may be needed to open the message, by its first packet (RFC 9580 5). */
+static gpg_error_t open_needs(const struct opening *opening, enum keys_needs *ret)
+{
+    const bool given = opening->program->options->passphrase.kind != PASSPHRASE_DEFAULT;
     const void *bytes;
     size_t n;
-    gpg_error_t err = source_peek(raw, &bytes, &n);
+    gpg_error_t err = source_peek(opening->raw, &bytes, &n);
     if (err)
         return err;
-    const unsigned first = n ? *(const uint8_t *)bytes : 0;
+    const unsigned first = open_first_octet(bytes, n);
     const unsigned type = first & 0x40 ? first & 63 : (first >> 2) & 15;
-    /* Signature, one-pass signature, compressed data, literal: RFC 9580 5. */
-    *ret = n && !((first & 0x80) && (type == 2 || type == 4 || type == 8 || type == 11));
+    if (first && (type == 2 || type == 4 || type == 8 || type == 11)) /* signature, one-pass, compressed, literal */
+        *ret = KEYS_NO_SECRETS;
+    else if (first && type == 3 && given) /* symmetric-key encrypted session key */
+        *ret = KEYS_PASSPHRASE;
+    else
+        *ret = n ? KEYS_SECRETS : KEYS_NO_SECRETS;
     return 0;
 }
 
@@ -121,7 +150,8 @@ static gpg_error_t open_may_be_secret(struct source *raw, bool *ret)
 static gpg_error_t open_prepare(struct opening *opening)
 {
     const struct options *options = opening->program->options;
-    bool detached = false, secret = false;
+    bool detached = false;
+    enum keys_needs needs = KEYS_NO_SECRETS;
     opening->workers = program_workers(opening->program);
     gpg_error_t err = 0;
     if (!options->skip_crypto)
@@ -139,9 +169,9 @@ static gpg_error_t open_prepare(struct opening *opening)
     if (!err)
         err = members_read(opening->program, &opening->members);
     if (!err && !options->skip_crypto)
-        err = open_may_be_secret(opening->raw, &secret);
+        err = open_needs(opening, &needs);
     if (!err && !options->skip_crypto)
-        err = keys_get_ready(opening->keys, secret);
+        err = keys_get_ready(opening->keys, needs);
     return err;
 }
 
@@ -424,7 +454,8 @@ static gpg_error_t open_compare(struct opening *opening)
         err = open_verdict(opening);
     if (!err && result.differences)
         err = fail(open_failure(opening), gpg_error(GPG_ERR_GENERAL),
-                   "%llu differences between the archive and the disk", (unsigned long long)result.differences);
+                   "%llu difference%s between the archive and the disk", (unsigned long long)result.differences,
+                   result.differences == 1 ? "" : "s");
     return err;
 }
 

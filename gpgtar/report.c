@@ -285,9 +285,15 @@ void report_notice(struct report *report, const struct notice *event)
                                        : (struct wording){LEVEL_ERROR, "an unknown event"};
     char *name = event->name ? names_escape(event->name) : NULL;
     char *sentence = NULL;
-    if (asprintf(&sentence, "%s%s%s%s%s%s%s", name ? name : "", name ? ": " : "", wording.words,
-                 event->detail ? ": " : "", event->detail ? event->detail : "", event->code ? ": " : "",
-                 event->code ? gpg_strerror(event->code) : "") < 0)
+    /* These codes say what the words say. */
+    const gpg_err_code_t code = gpg_err_code(event->code);
+    const bool explains = code && code != GPG_ERR_EEXIST && code != GPG_ERR_ENOENT && code != GPG_ERR_NOT_FOUND;
+    /* A name that was asked for is no flaw of the tar. */
+    const bool missing = event->kind == NOTICE_FLAW && code == GPG_ERR_NOT_FOUND;
+    const char *detail = missing ? NULL : event->detail;
+    if (asprintf(&sentence, "%s%s%s%s%s%s%s", name ? name : "", name ? ": " : "",
+                 missing ? "not in the archive" : wording.words, detail ? ": " : "", detail ? detail : "",
+                 explains ? ": " : "", explains ? gpg_strerror(event->code) : "") < 0)
         sentence = NULL;
     say(report, wording.level, sentence);
     free(name);
