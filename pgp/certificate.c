@@ -9,6 +9,9 @@
 #include <string.h>
 #include <time.h>
 
+/* User ids that are longer are ignored, as gpg does: each of thousands of signatures would hash megabytes. */
+#define UID_OCTETS_MAX 2048
+
 /* Signatures that claim to be of the primary key itself, in file order; owned. */
 struct claims {
     struct signature **at;
@@ -162,7 +165,7 @@ static gpg_error_t add_key(struct certificate *certificate, const struct packet_
 static gpg_error_t add_uid(struct certificate *certificate, const struct packet_view *packet, struct place *place)
 {
     *place = (struct place){0};
-    if (certificate->uid_n == CERTIFICATE_UIDS_MAX)
+    if (certificate->uid_n == CERTIFICATE_UIDS_MAX || packet->body_n > UID_OCTETS_MAX)
         return 0;
     if (!certificate->uids && !(certificate->uids = calloc(CERTIFICATE_UIDS_MAX, sizeof *certificate->uids)))
         return gpg_error_from_syserror();
