@@ -489,6 +489,16 @@ static bool is_no_data(const struct walk *walk, enum notice_kind *ret_why)
     return true;
 }
 
+/* Whether the current entry has changed since the snapshot. */
+static gpg_error_t look_back(struct walk *walk, bool *ret_take)
+{
+    gpg_error_t err =
+        snapshot_look(walk->params.snapshot, walk->path, &walk->entry.stat, walk->n_frames == 0, ret_take);
+    if (!err && !*ret_take)
+        walk->counts.skipped++;
+    return err;
+}
+
 /* Looks at the file that folder_fd and leaf name. *RET_TAKE: it is an entry. */
 static gpg_error_t look(struct walk *walk, bool *ret_take)
 {
@@ -517,10 +527,13 @@ static gpg_error_t look(struct walk *walk, bool *ret_take)
     }
     if (!walk->n_frames)
         walk->top_dev = entry->stat.st_dev;
-    if (S_ISDIR(entry->stat.st_mode))
-        return open_folder(walk, ret_take);
-    *ret_take = true;
-    return 0;
+    if (!S_ISDIR(entry->stat.st_mode)) {
+        *ret_take = true;
+        return params->snapshot ? look_back(walk, ret_take) : 0;
+    }
+    gpg_error_t err = open_folder(walk, ret_take);
+    /* What is in a folder that is not entered will not be in the archive, so the snapshot must not have it. */
+    return err || !walk->descend || !params->snapshot ? err : look_back(walk, ret_take);
 }
 
 /* Sets the way to the name given, which is the path. False: it was reported. */

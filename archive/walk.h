@@ -14,6 +14,7 @@
 
 #include "notice.h"
 #include "select.h"
+#include "snapshot.h"
 
 #include <sys/stat.h>
 
@@ -39,6 +40,7 @@ struct walk_params {
     /* Whether it is the archive being written. NULL: nothing is. */
     bool (*is_output)(void *context, dev_t dev, ino_t ino);
     void *output_context;
+    struct snapshot *snapshot;     /* only what changed since; borrowed; NULL: everything */
     const struct notices *notices; /* may be NULL */
     struct failure *failure;       /* may be NULL */
 };

@@ -11,6 +11,8 @@
 #include "archive/pack.h"
 #include "archive/tar_write.h"
 #include "detached.h"
+#include "discard.h"
+#include "incremental.h"
 #include "keys.h"
 #include "progress.h"
 #include "stream/fd.h"
@@ -35,6 +37,7 @@ struct create {
     struct outfile *outfile; /* NULL: standard output, or nothing with --dry-run */
     struct keys *keys;
     struct select *select;
+    struct incremental *incremental; /* --listed-incremental; NULL: none */
     struct progress *progress;
     struct tar_progress counts;
     /* What message_params borrows. */
@@ -216,37 +219,6 @@ static gpg_error_t create_message(struct create *create)
 
 /* ---- where the bytes go ---- */
 
-static gpg_error_t discard_write(struct sink *sink, const void *bytes, size_t n)
-{
-    (void)sink;
-    (void)bytes;
-    (void)n;
-    return 0;
-}
-
-static gpg_error_t discard_finish(struct sink *sink)
-{
-    (void)sink;
-    return 0;
-}
-
-static void discard_free(struct sink *sink)
-{
-    free(sink);
-}
-
-/* --dry-run: everything is read and nothing is written. */
-static gpg_error_t discard_new(struct sink **ret)
-{
-    static const struct sink_ops ops = {.write = discard_write, .finish = discard_finish, .free = discard_free};
-    struct sink *sink = malloc(sizeof *sink);
-    if (!sink)
-        return gpg_error_from_syserror();
-    sink_init(sink, &ops);
-    *ret = sink;
-    return 0;
-}
-
 /* What to do where the file NAME exists: --yes or a person allows that it is replaced. */
 static gpg_error_t create_may_replace(const struct create *create, const char *name, enum outfile_exists *ret)
 {
@@ -289,6 +261,8 @@ static bool create_is_output(void *context, dev_t dev, ino_t ino)
 {
     const struct create *create = context;
     struct stat status;
+    if (incremental_is_file(create->incremental, dev, ino))
+        return true;
     if (create->outfile)
         return outfile_is(create->outfile, dev, ino);
     return fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) && status.st_dev == dev &&
@@ -452,6 +426,7 @@ static struct tar_create_params create_tar_params(struct create *create, struct 
                  .select = create->select,
                  .is_output = create_is_output,
                  .output_context = create,
+                 .snapshot = incremental_snapshot(create->incremental),
                  .notices = notices,
                  .failure = create_failure(create)},
         .numeric_owner = options->numeric_owner,
@@ -469,7 +444,7 @@ static gpg_error_t create_scan(struct create *create)
     const struct options *options = create->program->options;
     struct walk_names *names = NULL;
     struct tar_create_result total;
-    if (!create->progress || options->files_from)
+    if (!create->progress || options->files_from || create->incremental)
         return 0;
     gpg_error_t err = create_names(create, &names);
     if (err)
@@ -492,6 +467,9 @@ static gpg_error_t create_judge(const struct create *create, const struct tar_cr
                     (unsigned long long)result->flawed);
     if (result->members > 0 || (result->named == 0 && options->allow_empty))
         return 0;
+    /* Nothing has changed: that is what an incremental archive is to say. */
+    if (result->named > 0 && result->flawed == 0 && create->incremental)
+        return 0;
     if (result->named == 0)
         return fail(create_failure(create), gpg_error(GPG_ERR_NO_DATA),
                     "no files were named: nothing was written (--allow-empty makes an empty archive)");
@@ -506,7 +484,11 @@ static gpg_error_t create_archive(struct create *create, struct sink *top)
     struct progress_sink counter = {.below = top, .create = create};
     const struct notices notices = report_notices(create->program->report);
     sink_init(&counter.sink, &progress_sink_ops);
-    gpg_error_t err = create_scan(create);
+    gpg_error_t err = 0;
+    if (create->program->options->listed_incremental)
+        err = incremental_new(create->program, &create->incremental);
+    if (!err)
+        err = create_scan(create);
     if (!err)
         err = create_names(create, &names);
     if (err)
@@ -520,6 +502,8 @@ static gpg_error_t create_archive(struct create *create, struct sink *top)
         err = sink_finish(top);
     if (!err && create->outfile)
         err = outfile_commit(create->outfile);
+    if (!err)
+        err = incremental_commit(create->incremental);
     if (!err) {
         progress_update(create->progress, result.members, result.bytes);
         progress_finish(create->progress);
@@ -546,6 +530,7 @@ static gpg_error_t create_detached(struct create *create, struct sink *top)
 static void create_clear(struct create *create)
 {
     progress_free(create->progress);
+    incremental_free(create->incremental);
     outfile_free(create->outfile);
     select_free(create->select);
     for (size_t i = 0; create->signer_secrets && i < create->signer_keys.n; i++)
@@ -566,15 +551,6 @@ static void create_clear(struct create *create)
         close(create->directory_fd);
 }
 
-static gpg_error_t create_unsupported(const struct create *create)
-{
-    const struct options *options = create->program->options;
-    if (options->listed_incremental)
-        return fail(create_failure(create), gpg_error(GPG_ERR_NOT_SUPPORTED),
-                    "--listed-incremental is not supported yet");
-    return 0;
-}
-
 gpg_error_t create_command(const struct program *program)
 {
     struct create create = {.program = program, .directory_fd = -1};
@@ -583,9 +559,7 @@ gpg_error_t create_command(const struct program *program)
     const bool visible = options->progress == TOGGLE_ON || (options->progress == TOGGLE_DEFAULT && !options->quiet &&
                                                             report_on_terminal(program->report));
 
-    gpg_error_t err = create_unsupported(&create);
-    if (!err)
-        err = program_directory(program, &create.directory_fd);
+    gpg_error_t err = program_directory(program, &create.directory_fd);
     if (!err && !options->skip_crypto)
         err = create_message(&create);
     if (!err)
