@@ -183,9 +183,15 @@ static PRINTF_LIKE(1, 0) char *vformat(const char *format, va_list args)
 
 enum level { LEVEL_VERBOSE, LEVEL_NOTE, LEVEL_WARNING, LEVEL_ERROR };
 
+/* Whether nobody hears what has this level: then no sentence need be made. */
+static bool is_mute(const struct report *report, enum level level)
+{
+    return !report || (level == LEVEL_VERBOSE && report->verbose == 0) || (level == LEVEL_NOTE && report->quiet);
+}
+
 static void say(struct report *report, enum level level, char *takes_sentence)
 {
-    if (!report || (level == LEVEL_VERBOSE && report->verbose == 0) || (level == LEVEL_NOTE && report->quiet)) {
+    if (is_mute(report, level)) {
         free(takes_sentence);
         return;
     }
@@ -278,11 +284,11 @@ static const struct wording wordings[] = {
 
 void report_notice(struct report *report, const struct notice *event)
 {
-    if (!report)
-        return;
     const struct wording wording = (size_t)event->kind < ARRAY_SIZE(wordings)
                                        ? wordings[event->kind]
                                        : (struct wording){LEVEL_ERROR, "an unknown event"};
+    if (is_mute(report, wording.level))
+        return;
     char *name = event->name ? names_escape(event->name) : NULL;
     char *sentence = NULL;
     /* These codes say what the words say. */
