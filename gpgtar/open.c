@@ -27,7 +27,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -270,7 +269,7 @@ static char *open_base(const struct options *options)
     size_t n = strlen(base);
     for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
         const size_t ending = strlen(endings[i]);
-        if (n > ending && !strcasecmp(base + n - ending, endings[i])) {
+        if (n > ending && !strcmp(base + n - ending, endings[i])) {
             n -= ending;
             break;
         }
