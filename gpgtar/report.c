@@ -35,8 +35,9 @@ gpg_error_t report_claim_standard_fds(void)
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) >= 0)
             continue;
-        /* The lowest free number is FD, for all below it are open. */
-        int opened = open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
+        /* The lowest free number is FD, for all below it are open. Data for a closed standard output must not vanish
+         * quietly: writing to it fails. Messages may vanish. */
+        int opened = open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY);
         if (opened < 0)
             return gpg_error_from_syserror();
         if (opened != fd) {
