@@ -25,7 +25,7 @@ build_packages="gcc cmake ninja-build pkg-config libc6-dev libarchive-dev libgcr
  zlib1g-dev libbz2-dev libisal-dev"
 try_packages="gpg gpg-agent attr acl time diffutils"
 test_packages="$try_packages gnupg gnupg-utils libcmocka-dev bats libarchive-tools tar python3 sq sqop rnp pgpainless-cli python3-pgpy
- strace procps util-linux libcap2-bin expect git gpgsm gpgconf"
+ strace procps util-linux libcap2-bin expect git gpgsm gpgconf bzip2 xz-utils zstd"
 
 need() {
     local missing="" package
@@ -61,7 +61,9 @@ build() {
     say "building ($1)"
     cmake --preset "$1" >"build-$1.log" 2>&1 || { cat "build-$1.log" >&2; rm -f "build-$1.log"; exit 1; }
     rm -f "build-$1.log"
-    cmake --build --preset "$1" | tail -n 1
+    cmake --build --preset "$1" >"build-$1.log" 2>&1 || { cat "build-$1.log" >&2; rm -f "build-$1.log"; exit 1; }
+    tail -n 1 "build-$1.log"
+    rm -f "build-$1.log"
 }
 
 run_tests() {
