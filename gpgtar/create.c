@@ -115,20 +115,26 @@ static gpg_error_t create_signers(struct create *create, const struct preference
     if (err)
         return err;
     const size_t n = create->signer_keys.n;
+    const struct key **keys = calloc(n, sizeof *keys);
+    uint8_t *digests = calloc(n, 1);
     create->message_signers = calloc(n, sizeof *create->message_signers);
-    if (!create->message_signers)
-        return gpg_error_from_syserror();
-    for (size_t i = 0; i < n; i++) {
-        const struct chosen_key *chosen = &create->signer_keys.items[i];
-        const struct key *key = certificate_key(chosen->certificate, chosen->number);
-        create->message_signers[i] = (struct message_signer){
-            .secret_key = create->signer_secrets[i],
-            .digest = (uint8_t)preference_digest(wishes, key, create->selves, create->message.recipient_n),
-        };
+    if (!keys || !digests || !create->message_signers) {
+        err = gpg_error_from_syserror();
+        goto out;
     }
+    for (size_t i = 0; i < n; i++)
+        keys[i] = certificate_key(create->signer_keys.items[i].certificate, create->signer_keys.items[i].number);
+    preference_digests(wishes, keys, n, create->selves, create->message.recipient_n, digests);
+    /* The first signer's is the innermost signature, as gpg has it. */
+    for (size_t i = 0; i < n; i++)
+        create->message_signers[n - 1 - i] =
+            (struct message_signer){.secret_key = create->signer_secrets[i], .digest = digests[i]};
     create->message.signers = create->message_signers;
     create->message.signer_n = n;
-    return 0;
+out:
+    free(keys);
+    free(digests);
+    return err;
 }
 
 static gpg_error_t create_protection(struct create *create, const struct preference_wishes *wishes)

@@ -6,6 +6,7 @@
 #include "passphrase.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,17 +37,20 @@ void chosen_keys_clear(struct chosen_keys *chosen)
     chosen->n = 0;
 }
 
+/* Where CHOSEN has KEY; -1: nowhere. */
+static ptrdiff_t chosen_keys_index(const struct chosen_keys *chosen, const struct key *key)
+{
+    for (size_t i = 0; i < chosen->n; i++) {
+        const struct key *other = certificate_key(chosen->items[i].certificate, chosen->items[i].number);
+        if (other->fpr_n == key->fpr_n && !memcmp(other->fpr, key->fpr, key->fpr_n))
+            return (ptrdiff_t)i;
+    }
+    return -1;
+}
+
 static gpg_error_t chosen_keys_add(struct chosen_keys *chosen, struct certificate *takes_certificate, unsigned number,
                                    bool hidden)
 {
-    const struct key *key = certificate_key(takes_certificate, number);
-    for (size_t i = 0; i < chosen->n; i++) {
-        const struct key *other = certificate_key(chosen->items[i].certificate, chosen->items[i].number);
-        if (other->fpr_n == key->fpr_n && !memcmp(other->fpr, key->fpr, key->fpr_n)) {
-            certificate_free(takes_certificate);
-            return 0;
-        }
-    }
     struct chosen_key *items = realloc(chosen->items, (chosen->n + 1) * sizeof *items);
     if (!items) {
         certificate_free(takes_certificate);
@@ -55,6 +59,20 @@ static gpg_error_t chosen_keys_add(struct chosen_keys *chosen, struct certificat
     chosen->items = items;
     items[chosen->n++] = (struct chosen_key){.certificate = takes_certificate, .number = number, .hidden = hidden};
     return 0;
+}
+
+/* A key named twice is a recipient once: as it is named last, which is what gpg does. */
+static gpg_error_t chosen_keys_add_last(struct chosen_keys *chosen, struct certificate *takes_certificate,
+                                        unsigned number, bool hidden)
+{
+    const ptrdiff_t earlier = chosen_keys_index(chosen, certificate_key(takes_certificate, number));
+    if (earlier >= 0) {
+        struct chosen_key *item = &chosen->items[earlier];
+        certificate_free(item->certificate);
+        memmove(item, item + 1, (chosen->n - (size_t)earlier - 1) * sizeof *item);
+        chosen->n--;
+    }
+    return chosen_keys_add(chosen, takes_certificate, number, hidden);
 }
 
 /* ---- passphrases ---- */
@@ -372,15 +390,19 @@ struct keystore *keys_store(struct keys *keys)
 
 /* ---- trust ---- */
 
-static enum trust keys_validity(struct keys *keys, struct certificate *certificate)
+/* As gpg: of the user id by which the certificate was asked for, else of the best one. */
+static enum trust keys_validity(struct keys *keys, const struct certificate *certificate)
 {
     const struct key *primary = certificate_key(certificate, 0);
-    bool disabled = false;
-    const enum trust owner = trustdb_ownertrust(keys->trustdb, primary->fpr, primary->fpr_n, &disabled);
-    certificate_set_disabled(certificate, disabled);
+    const int named = certificate_named_uid(certificate);
+    const enum trust owner = trustdb_ownertrust(keys->trustdb, primary->fpr, primary->fpr_n, NULL);
     if (keys->program->options->trust_model == TRUST_DIRECT || owner == TRUST_ULTIMATE)
         return owner;
-    return trustdb_validity(keys->trustdb, primary->fpr, primary->fpr_n, NULL, 0);
+    if (named < 0)
+        return trustdb_validity(keys->trustdb, primary->fpr, primary->fpr_n, NULL, 0);
+    return trustdb_validity(keys->trustdb, primary->fpr, primary->fpr_n,
+                            certificate_uid(certificate, (unsigned)named, NULL),
+                            certificate_uid_length(certificate, (unsigned)named));
 }
 
 enum keys_trust keys_trust(struct keys *keys, struct certificate *certificate)
@@ -434,6 +456,8 @@ static int keys_reason(gpg_error_t err)
     switch (gpg_err_code(err)) {
     case GPG_ERR_NO_PUBKEY:
         return 1;
+    case GPG_ERR_INV_USER_ID:
+        return 14;
     case GPG_ERR_CERT_REVOKED:
         return 4;
     case GPG_ERR_KEY_EXPIRED:
@@ -449,6 +473,13 @@ static int keys_reason(gpg_error_t err)
     default:
         return 0;
     }
+}
+
+/* The certificate that NAME would be, usable or not, so that its fingerprint can be told; NULL: none. */
+static struct certificate *keys_look_up(struct keys *keys, const char *name)
+{
+    struct certificate *certificate = NULL;
+    return keystore_look_up(keys->store, name, &certificate) ? NULL : certificate;
 }
 
 static gpg_error_t keys_refuse(struct keys *keys, gpg_error_t err, bool signer, const char *name,
@@ -505,18 +536,29 @@ static gpg_error_t keys_check_trust(struct keys *keys, struct certificate *certi
     return gpg_error(GPG_ERR_NOT_TRUSTED);
 }
 
-static gpg_error_t keys_named_recipient(struct keys *keys, const struct recipient *recipient, uint32_t now,
-                                        struct chosen_keys *chosen)
+/* How a list of recipients came about. */
+enum keys_wish {
+    KEYS_ASKED,   /* each is checked */
+    KEYS_DEFAULT, /* default-recipient, encrypt-to: whoever wrote that into the configuration trusts them, even where
+                     they are disabled */
+};
+
+static gpg_error_t keys_named_recipient(struct keys *keys, const struct recipient *recipient, enum keys_wish wish,
+                                        uint32_t now, struct chosen_keys *chosen)
 {
     const bool hidden = recipient->kind == RECIPIENT_HIDDEN_NAME || keys->program->options->throw_keyids;
     struct key_match match = {.certificate = NULL, .exact = -1};
     unsigned number = 0;
+    keystore_ignore_disabled(keys->store, wish == KEYS_DEFAULT);
     gpg_error_t err = keystore_find(keys->store, recipient->name, KEY_ENCRYPTS, now, &match);
-    if (!err)
+    keystore_ignore_disabled(keys->store, false);
+    if (!err && wish == KEYS_ASKED)
         err = keys_check_trust(keys, match.certificate);
     if (!err)
         err = certificate_choose(match.certificate, KEY_ENCRYPTS, now, match.exact, &number);
     if (err) {
+        if (!match.certificate)
+            match.certificate = keys_look_up(keys, recipient->name);
         err = keys_refuse(keys, err, false, recipient->name, match.certificate);
         certificate_free(match.certificate);
         return err;
@@ -527,8 +569,9 @@ static gpg_error_t keys_named_recipient(struct keys *keys, const struct recipien
     if (match.ambiguous)
         report_warning(keys->program->report, "'%s' fits %u keys; %s is taken", recipient->name, match.ambiguous + 1,
                        fpr);
-    report_verbose(keys->program->report, "encrypting to '%s', key %s", recipient->name, fpr);
-    return chosen_keys_add(chosen, match.certificate, number, hidden);
+    report_verbose(keys->program->report, "%sencrypting to '%s', key %s", wish == KEYS_DEFAULT ? "by default " : "",
+                   recipient->name, fpr);
+    return chosen_keys_add_last(chosen, match.certificate, number, hidden);
 }
 
 static gpg_error_t keys_file_recipient(struct keys *keys, const struct recipient *recipient, uint32_t now,
@@ -546,11 +589,11 @@ static gpg_error_t keys_file_recipient(struct keys *keys, const struct recipient
         certificate_free(certificate);
         return err;
     }
-    return chosen_keys_add(chosen, certificate, number, hidden);
+    return chosen_keys_add_last(chosen, certificate, number, hidden);
 }
 
-static gpg_error_t keys_list_recipients(struct keys *keys, const struct recipients *list, uint32_t now,
-                                        struct chosen_keys *chosen)
+static gpg_error_t keys_list_recipients(struct keys *keys, const struct recipients *list, enum keys_wish wish,
+                                        uint32_t now, struct chosen_keys *chosen)
 {
     gpg_error_t err = 0;
     for (size_t i = 0; i < list->n && !err; i++) {
@@ -558,33 +601,56 @@ static gpg_error_t keys_list_recipients(struct keys *keys, const struct recipien
         if (recipient->kind == RECIPIENT_FILE || recipient->kind == RECIPIENT_HIDDEN_FILE)
             err = keys_file_recipient(keys, recipient, now, chosen);
         else
-            err = keys_named_recipient(keys, recipient, now, chosen);
+            err = keys_named_recipient(keys, recipient, wish, now, chosen);
     }
     return err;
+}
+
+/* Of several default keys gpg takes the last that can be used, and where none can the first secret key there is. */
+static gpg_error_t keys_default_signer(struct keys *keys, uint32_t now, struct key_match *ret)
+{
+    const struct strings *names = &keys->program->options->default_keys;
+    for (size_t i = names->n; i-- > 0;) {
+        if (!keystore_find(keys->store, names->items[i], KEY_SIGNS, now, ret))
+            return 0;
+        report_warning(keys->program->report, "the default key '%s' cannot sign", names->items[i]);
+    }
+    return keystore_default_signer(keys->store, now, ret);
+}
+
+/* default-recipient-self. */
+static gpg_error_t keys_self_recipient(struct keys *keys, uint32_t now, struct chosen_keys *chosen)
+{
+    const struct strings *names = &keys->program->options->default_keys;
+    struct key_match match = {.certificate = NULL, .exact = -1};
+    unsigned number = 0;
+    gpg_error_t err = keys_default_signer(keys, now, &match);
+    if (!err)
+        err = certificate_choose(match.certificate, KEY_ENCRYPTS, now, -1, &number);
+    if (err) {
+        err = keys_refuse(keys, err, false, names->n ? names->items[names->n - 1] : "the default key",
+                          match.certificate);
+        certificate_free(match.certificate);
+        return err;
+    }
+    char fpr[2 * KEY_FPR_MAX + 1];
+    key_fpr_hex(certificate_key(match.certificate, 0), fpr);
+    status_key_considered(keys->program->status, fpr, 0);
+    report_verbose(keys->program->report, "by default encrypting to yourself, key %s", fpr);
+    return chosen_keys_add_last(chosen, match.certificate, number, keys->program->options->throw_keyids);
 }
 
 gpg_error_t keys_recipients(struct keys *keys, struct chosen_keys *ret)
 {
     const struct options *options = keys->program->options;
     const uint32_t now = (uint32_t)time(NULL);
+    const enum keys_wish wish = options->recipient_default ? KEYS_DEFAULT : KEYS_ASKED;
     struct chosen_keys chosen = {.items = NULL};
-    gpg_error_t err = keys_list_recipients(keys, &options->recipients, now, &chosen);
-    if (!err && options->recipient_self) {
-        struct key_match match;
-        unsigned number = 0;
-        err = keystore_default_signer(keys->store, now, &match);
-        if (!err) {
-            err = certificate_choose(match.certificate, KEY_ENCRYPTS, now, -1, &number);
-            if (err)
-                certificate_free(match.certificate);
-            else
-                err = chosen_keys_add(&chosen, match.certificate, number, options->throw_keyids);
-        }
-        if (err)
-            err = keys_refuse(keys, err, false, "the default key", NULL);
-    }
+    gpg_error_t err = keys_list_recipients(keys, &options->recipients, wish, now, &chosen);
+    if (!err && options->recipient_self)
+        err = keys_self_recipient(keys, now, &chosen);
     if (!err)
-        err = keys_list_recipients(keys, &options->encrypt_to, now, &chosen);
+        err = keys_list_recipients(keys, &options->encrypt_to, KEYS_DEFAULT, now, &chosen);
     if (err)
         chosen_keys_clear(&chosen);
     else
@@ -621,19 +687,24 @@ static gpg_error_t keys_add_signer(struct keys_signers *signers, struct certific
                                    struct secret_key *takes_secret)
 {
     const size_t n = signers->chosen.n;
+    gpg_error_t err = 0;
+    if (chosen_keys_index(&signers->chosen, certificate_key(takes_certificate, number)) >= 0)
+        goto out; /* a key named twice signs once */
     struct secret_key **secrets = realloc(signers->secrets, (n + 1) * sizeof *secrets);
     if (!secrets) {
-        certificate_free(takes_certificate);
-        secret_key_free(takes_secret);
-        return gpg_error(GPG_ERR_ENOMEM);
+        err = gpg_error_from_syserror();
+        goto out;
     }
     signers->secrets = secrets;
-    gpg_error_t err = chosen_keys_add(&signers->chosen, takes_certificate, number, false);
-    /* A key named twice signs once. */
-    if (err || signers->chosen.n == n)
-        secret_key_free(takes_secret);
-    else
+    err = chosen_keys_add(&signers->chosen, takes_certificate, number, false);
+    takes_certificate = NULL;
+    if (!err) {
         secrets[n] = takes_secret;
+        takes_secret = NULL;
+    }
+out:
+    certificate_free(takes_certificate);
+    secret_key_free(takes_secret);
     return err;
 }
 
@@ -643,10 +714,12 @@ static gpg_error_t keys_one_signer(struct keys *keys, const char *name, uint32_t
     struct secret_key *secret = NULL;
     unsigned number = 0;
     gpg_error_t err = name ? keystore_find(keys->store, name, KEY_SIGNS, now, &match)
-                           : keystore_default_signer(keys->store, now, &match);
+                           : keys_default_signer(keys, now, &match);
     if (!err)
         err = keystore_signing_key(keys->store, &match, now, &number, &secret);
     if (err) {
+        if (!match.certificate && name)
+            match.certificate = keys_look_up(keys, name);
         err = keys_refuse_signer(keys, err, name, match.certificate);
         certificate_free(match.certificate);
         return err;
@@ -667,15 +740,6 @@ static gpg_error_t keys_find_signers(struct keys *keys, struct keys_signers *sig
         for (size_t i = 0; i < options->signers.n && !err; i++)
             err = keys_one_signer(keys, options->signers.items[i], now, signers);
         return err;
-    }
-    /* Of several default keys gpg takes the last that can be used. */
-    for (size_t i = options->default_keys.n; i-- > 0;) {
-        struct key_match match;
-        if (!keystore_find(keys->store, options->default_keys.items[i], KEY_SIGNS, now, &match)) {
-            certificate_free(match.certificate);
-            return keys_one_signer(keys, options->default_keys.items[i], now, signers);
-        }
-        report_warning(keys->program->report, "the default key '%s' cannot sign", options->default_keys.items[i]);
     }
     return keys_one_signer(keys, NULL, now, signers);
 }

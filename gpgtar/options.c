@@ -166,8 +166,10 @@ static gpg_error_t settle_recipients(struct parser *parser)
                              parser->encryption_asked);
     if (options->symmetric && parser->encryption_asked)
         options->encrypt = true;
-    if (options->encrypt && options->recipients.n == 0 && parser->default_recipient)
+    if (options->encrypt && options->recipients.n == 0 && parser->default_recipient) {
+        options->recipient_default = true;
         err = recipients_add(&options->recipients, RECIPIENT_NAME, parser->default_recipient);
+    }
     if (!err)
         err = expand_groups(&parser->groups, &options->recipients);
     if (!err)

@@ -72,6 +72,7 @@ struct options {
     /* Keys. */
     char *home;                   /* absolute or as given, never NULL: --homedir, $GNUPGHOME, else ~/.gnupg */
     struct recipients recipients; /* in order, groups expanded, a default recipient already in it */
+    bool recipient_default;       /* that one is all there is */
     bool recipient_self;          /* no recipient given, and default-recipient-self: the default key is it */
     struct recipients encrypt_to; /* --encrypt-to (NAME), --hidden-encrypt-to (HIDDEN_NAME); empty after
                                      --no-encrypt-to */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "wishes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,16 @@ static gpg_error_t wishes_lists(const struct program *program, struct preference
     return err;
 }
 
+/* The compression's name; a bare number is one too, as in the gpg of old. */
+static int wishes_compress(const char *name)
+{
+    char numbered[8];
+    if (!*name || strlen(name) > 2 || name[strspn(name, "0123456789")])
+        return algo_compress_by_name(name);
+    snprintf(numbered, sizeof numbered, "Z%s", name);
+    return algo_compress_by_name(numbered);
+}
+
 gpg_error_t wishes_read(const struct program *program, struct preference_wishes *ret)
 {
     static const enum dialect dialects[] = {
@@ -50,7 +61,7 @@ gpg_error_t wishes_read(const struct program *program, struct preference_wishes 
         return wishes_unknown(program, "digest-algo", options->digest_algo);
     if (options->s2k_cipher_algo && !(wishes.s2k_cipher = (uint8_t)algo_cipher_by_name(options->s2k_cipher_algo)))
         return wishes_unknown(program, "s2k-cipher-algo", options->s2k_cipher_algo);
-    if (options->compress_algo && (wishes.compress = algo_compress_by_name(options->compress_algo)) < 0)
+    if (options->compress_algo && (wishes.compress = wishes_compress(options->compress_algo)) < 0)
         return wishes_unknown(program, "compress-algo", options->compress_algo);
     if (options->no_compress)
         wishes.compress = COMPRESS_NONE;

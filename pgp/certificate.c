@@ -44,6 +44,7 @@ struct certificate {
     unsigned key_n;
     struct user_id *uids;
     unsigned uid_n;
+    int named_uid;   /* the user id by which somebody found it; -1: none */
     unsigned checks; /* signature values looked at */
     uint32_t now;    /* of the parse: signatures expire */
 };
@@ -527,6 +528,7 @@ gpg_error_t certificate_parse(struct failure *failure, const uint8_t *bytes, siz
     if (!certificate)
         return fail_errno(failure, ENOMEM, "a certificate cannot be read");
     certificate->refs = 1;
+    certificate->named_uid = -1;
     certificate->now = (uint32_t)time(NULL);
     size_t used = 0;
     gpg_error_t err = collect(failure, certificate, bytes, n, &used);
@@ -612,10 +614,21 @@ size_t certificate_uid_length(const struct certificate *certificate, unsigned nu
 const struct signature *certificate_preferences(const struct certificate *certificate)
 {
     const struct component *primary = &certificate->keys[0];
-    const struct signature *uid = certificate->uid_n ? certificate->uids[0].self : NULL;
+    const unsigned number = certificate->named_uid < 0 ? 0 : (unsigned)certificate->named_uid;
+    const struct signature *uid = certificate->uid_n ? certificate->uids[number].self : NULL;
     if (primary->key->version >= 6)
         return primary->binding ? primary->binding : uid;
     return uid ? uid : primary->binding;
+}
+
+int certificate_named_uid(const struct certificate *certificate)
+{
+    return certificate->named_uid;
+}
+
+void certificate_set_named_uid(struct certificate *certificate, int number)
+{
+    certificate->named_uid = number < (int)certificate->uid_n ? number : -1;
 }
 
 bool certificate_disabled(const struct certificate *certificate)

@@ -74,7 +74,11 @@ unsigned certificate_uids(const struct certificate *certificate);
 const char *certificate_uid(const struct certificate *certificate, unsigned number, bool *ret_revoked);
 /* Octets of it: a hostile one may contain NULs. */
 size_t certificate_uid_length(const struct certificate *certificate, unsigned number);
-/* Of the primary user id's (v6: the direct-key's) newest valid self-signature, else of the other kind. NULL: none. */
+/* The user id by which the certificate was asked for, set by the keystore; -1: by a key, or not asked for. */
+int certificate_named_uid(const struct certificate *certificate);
+void certificate_set_named_uid(struct certificate *certificate, int number);
+/* Of that user id's, else the primary one's (v6: the direct-key's) newest valid self-signature, else of the other kind.
+ * NULL: none. */
 const struct signature *certificate_preferences(const struct certificate *certificate);
 /* Set by the keystore from the trust database. */
 bool certificate_disabled(const struct certificate *certificate);

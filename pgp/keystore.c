@@ -32,6 +32,7 @@ struct key_list {
 struct keystore {
     struct failure *failure;
     const struct trustdb *trustdb; /* borrowed; may be NULL */
+    bool ignores_disabled;
     struct secret_provider *provider;
     struct place *places;
     size_t place_n;
@@ -92,6 +93,11 @@ void keystore_set_provider(struct keystore *keystore, struct secret_provider *ta
 void keystore_set_trustdb(struct keystore *keystore, const struct trustdb *trustdb)
 {
     keystore->trustdb = trustdb;
+}
+
+void keystore_ignore_disabled(struct keystore *keystore, bool ignore)
+{
+    keystore->ignores_disabled = ignore;
 }
 
 /* ---- places ---- */
@@ -255,7 +261,7 @@ static gpg_error_t walk_next(struct walk *walk, struct certificate **ret)
         bool disabled = false;
         const struct key *primary = certificate_key(certificate, 0);
         trustdb_ownertrust(walk->keystore->trustdb, primary->fpr, primary->fpr_n, &disabled);
-        certificate_set_disabled(certificate, disabled);
+        certificate_set_disabled(certificate, disabled && !walk->keystore->ignores_disabled);
         *ret = certificate;
         return 0;
     }
@@ -457,7 +463,7 @@ static int named_key(const struct certificate *certificate, const struct key_spe
 }
 
 /* Whether a certified user id matches; and how valid those are, as far as they are not revoked. */
-static bool rate_uids(const struct keystore *keystore, const struct certificate *certificate,
+static bool rate_uids(const struct keystore *keystore, struct certificate *certificate,
                       const struct key_spec *spec, struct rating *rating)
 {
     const struct key *primary = certificate_key(certificate, 0);
@@ -471,6 +477,8 @@ static bool rate_uids(const struct keystore *keystore, const struct certificate 
         matches = true;
         if (revoked)
             continue;
+        if (!standing)
+            certificate_set_named_uid(certificate, (int)i);
         standing = true;
         enum trust validity = trustdb_validity(keystore->trustdb, primary->fpr, primary->fpr_n, uid, n);
         if (validity > rating->validity)
@@ -482,7 +490,7 @@ static bool rate_uids(const struct keystore *keystore, const struct certificate 
 }
 
 /* Fills RATING; false where SPEC does not match after all. */
-static bool rate(struct keystore *keystore, const struct certificate *certificate, const struct key_spec *spec,
+static bool rate(struct keystore *keystore, struct certificate *certificate, const struct key_spec *spec,
                  enum key_use use, uint32_t when, struct rating *rating)
 {
     unsigned number = 0;
@@ -582,26 +590,46 @@ static gpg_error_t find_best(struct keystore *keystore, const struct key_spec *s
     return err;
 }
 
-gpg_error_t keystore_find(struct keystore *keystore, const char *spec, enum key_use use, uint32_t when,
-                          struct key_match *ret)
+/* The best match with its rating, usable or not; MATCH is to be freed after errors as well. */
+static gpg_error_t find_spec(struct keystore *keystore, const char *spec, enum key_use use, uint32_t when,
+                             struct key_match *match, struct rating *best)
 {
     struct key_spec parsed;
-    struct key_match match = {0};
-    struct rating best = {0};
     gpg_error_t err = key_spec_parse(spec, &parsed);
     if (err)
         return err;
-    err = find_best(keystore, &parsed, use, when, &match, &best);
+    err = find_best(keystore, &parsed, use, when, match, best);
     if (gpg_err_code(err) == GPG_ERR_NO_PUBKEY && parsed.or_substring) {
         parsed.kind = SPEC_SUBSTRING;
-        err = find_best(keystore, &parsed, use, when, &match, &best);
+        err = find_best(keystore, &parsed, use, when, match, best);
     }
+    return err;
+}
+
+gpg_error_t keystore_find(struct keystore *keystore, const char *spec, enum key_use use, uint32_t when,
+                          struct key_match *ret)
+{
+    struct key_match match = {0};
+    struct rating best = {0};
+    gpg_error_t err = find_spec(keystore, spec, use, when, &match, &best);
     if (!err)
         err = best.reason;
     if (err)
         certificate_free(match.certificate);
     else
         *ret = match;
+    return err;
+}
+
+gpg_error_t keystore_look_up(struct keystore *keystore, const char *spec, struct certificate **ret)
+{
+    struct key_match match = {0};
+    struct rating best = {0};
+    gpg_error_t err = find_spec(keystore, spec, KEY_ENCRYPTS, 0, &match, &best);
+    if (err)
+        certificate_free(match.certificate);
+    else
+        *ret = match.certificate;
     return err;
 }
 

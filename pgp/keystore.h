@@ -33,6 +33,8 @@ MUST_CHECK gpg_error_t keystore_certificate_file(struct keystore *keystore, cons
 /* Keys that their user disabled are marked so, and between several certificates with the address asked for the more
  * valid one is taken. Borrowed as long as the keystore lives. */
 void keystore_set_trustdb(struct keystore *keystore, const struct trustdb *trustdb);
+/* Whether disabled keys are found as others are: gpg takes them for --encrypt-to and --default-recipient. */
+void keystore_ignore_disabled(struct keystore *keystore, bool ignore);
 
 /* A provider of secret keys that are elsewhere (agent.c). Both functions give GPG_ERR_NO_SECKEY where it does not have
  * KEY. */
@@ -59,6 +61,8 @@ struct key_match {
  * match are revoked: GPG_ERR_CERT_REVOKED; disabled: GPG_ERR_KEY_DISABLED). */
 MUST_CHECK gpg_error_t keystore_find(struct keystore *keystore, const char *spec, enum key_use use, uint32_t when,
                                      struct key_match *ret);
+/* The first certificate that SPEC names, whether or not it can be used: to tell which one is refused. */
+MUST_CHECK gpg_error_t keystore_look_up(struct keystore *keystore, const char *spec, struct certificate **ret);
 /* The certificate and key number for an issuer: fingerprint (N 20 or 32) or key id (N 8). A certificate to which the
  * key is bound comes before others that contain it. GPG_ERR_NO_PUBKEY. */
 MUST_CHECK gpg_error_t keystore_issuer(struct keystore *keystore, const uint8_t *id, size_t n, struct certificate **ret,

@@ -40,6 +40,10 @@ gpg_error_t preference_parse(struct failure *failure, const char *text, char typ
 {
     struct preference_list list = {.n = 0};
     char word[32];
+    if (!strcmp(text, "none")) {
+        *ret = list;
+        return 0;
+    }
     for (;;) {
         text += strspn(text, " \t,");
         const size_t n = strcspn(text, " \t,");
@@ -50,8 +54,6 @@ gpg_error_t preference_parse(struct failure *failure, const char *text, char typ
         memcpy(word, text, n);
         word[n] = '\0';
         text += n;
-        if (!strcmp(word, "none") && type != 'Z')
-            continue;
         const int algo = preference_algo(word, type);
         if (algo < 0 || !preference_add(&list, algo))
             return fail(failure, gpg_error(GPG_ERR_INV_VALUE), "'%s' is not a %s that can be preferred", word,
@@ -87,13 +89,8 @@ struct votes {
     unsigned named[256]; /* how many recipients can read it */
 };
 
-static void votes_add(struct votes *votes, unsigned algo, unsigned place)
-{
-    votes->score[algo] += place;
-    votes->named[algo]++;
-}
-
-/* What each recipient can read: what it names, and what RFC 9580 13.4 implies. */
+/* What each recipient can read, with gpg's points for the places. gpg also counts 3DES and SHA-1 as named by everybody
+ * (RFC 4880 13.2); we take neither, so where nothing else is left the callers have a word of their own. */
 static void votes_count(struct votes *votes, char type, const struct signature *const *selves, size_t n)
 {
     memset(votes, 0, sizeof *votes);
@@ -103,20 +100,23 @@ static void votes_count(struct votes *votes, char type, const struct signature *
         bool seen[256] = {false};
         unsigned place = 1;
         for (size_t i = 0; i < items; i++) {
-            if (seen[list[i]])
-                continue;
+            if (!seen[list[i]])
+                votes->named[list[i]]++;
             seen[list[i]] = true;
-            votes_add(votes, list[i], place++);
+            votes->score[list[i]] += place++;
         }
-        if (type == 'Z') {
-            if (items == 0) {
-                seen[COMPRESS_ZIP] = true;
-                votes_add(votes, COMPRESS_ZIP, place++);
-            }
-            if (!seen[COMPRESS_NONE])
-                votes_add(votes, COMPRESS_NONE, place);
-        } else if (type == 'S' && !seen[CIPHER_AES128]) {
-            votes_add(votes, CIPHER_AES128, place);
+        if (type != 'Z')
+            continue;
+        if (items == 0) {
+            /* RFC 4880 13.3.1. Whoever has no list sets the points anew in gpg, and ends the others' say so far. */
+            seen[COMPRESS_ZIP] = true;
+            votes->named[COMPRESS_ZIP]++;
+            votes->score[COMPRESS_ZIP] = 1;
+            votes->score[COMPRESS_NONE] = 2;
+        }
+        if (!seen[COMPRESS_NONE]) {
+            votes->named[COMPRESS_NONE]++;
+            votes->score[COMPRESS_NONE] += place;
         }
     }
 }
@@ -241,6 +241,15 @@ static void choose_suite(const struct preference_wishes *wishes, const struct si
     }
 }
 
+/* For passphrases alone: the first of the personal list that is worth it. */
+static uint8_t choose_cipher_alone(const struct preference_wishes *wishes)
+{
+    for (unsigned i = 0; i < wishes->ciphers.n; i++)
+        if (worth_writing('S', wishes->ciphers.algo[i], 0))
+            return wishes->ciphers.algo[i];
+    return wishes->s2k_cipher ? wishes->s2k_cipher : (uint8_t)CIPHER_AES256;
+}
+
 static void choose_cipher(const struct preference_wishes *wishes, const struct signature *const *selves, size_t n,
                           struct preference_choice *choice)
 {
@@ -248,9 +257,7 @@ static void choose_cipher(const struct preference_wishes *wishes, const struct s
     if (wishes->cipher) {
         choice->cipher = wishes->cipher;
     } else if (n == 0) {
-        choice->cipher = wishes->ciphers.n    ? wishes->ciphers.algo[0]
-                         : wishes->s2k_cipher ? wishes->s2k_cipher
-                                              : (uint8_t)CIPHER_AES256;
+        choice->cipher = choose_cipher_alone(wishes);
     } else {
         votes_count(&votes, 'S', selves, n);
         const int winner = votes_winner(&votes, 'S', n, &wishes->ciphers, 0);
@@ -313,18 +320,14 @@ static bool sha256_is_fast(void)
     return fast;
 }
 
-/* Octets that a digest must have at least for KEY; *RET_FIXED where gpg takes just the next larger one instead of its
- * default. */
-static unsigned digest_minimum(const struct key *key, bool *ret_fixed)
+/* Octets of a digest for signatures by KEY: of a DSA or ECDSA key those of its q, else the least that is sound. */
+static unsigned digest_minimum(const struct key *key)
 {
-    *ret_fixed = false;
     switch (key->algo) {
     case PUBKEY_DSA:
-        *ret_fixed = true;
         /* q is the second part */
         return key->parts.n > 1 ? (unsigned)key->parts.part[1].n : 0;
     case PUBKEY_ECDSA:
-        *ret_fixed = true;
         /* No digest has 521 bits: SHA-512 is what P-521 goes with (RFC 9580 5.2.3.1). */
         return key->curve ? (key->curve->bits > 512 ? 64U : (key->curve->bits + 7U) / 8U) : 0;
     case PUBKEY_ED448:
@@ -343,37 +346,91 @@ static enum digest_algo digest_of_size(unsigned size)
     return size <= 28 ? DIGEST_SHA224 : size <= 32 ? DIGEST_SHA256 : size <= 48 ? DIGEST_SHA384 : DIGEST_SHA512;
 }
 
-/* What the recipients agree on, or 0. Where SHA-256 is fast and all of them can read it, the order of their lists
- * yields: it says what they read best, and the digest costs more than all the rest of a message. */
+static unsigned digest_size(unsigned algo)
+{
+    const struct digest_info *info = algo_digest(algo);
+    return info ? (unsigned)info->size : 0;
+}
+
+/* What the signers' keys ask of a digest that the recipients choose: MINIMUM octets, or EXACTly those for ECDSA. Where
+ * keys of several sizes want one each gpg does not ask the recipients: false. */
+static bool digest_bounds(const struct key *const *keys, size_t n, unsigned *ret_minimum, bool *ret_exact)
+{
+    *ret_minimum = 0;
+    *ret_exact = false;
+    for (size_t i = 0; i < n; i++) {
+        const unsigned size = digest_minimum(keys[i]);
+        if ((keys[i]->algo != PUBKEY_DSA && keys[i]->algo != PUBKEY_ECDSA) || size <= *ret_minimum)
+            continue;
+        if (keys[i]->algo == PUBKEY_ECDSA && *ret_exact)
+            return false;
+        *ret_exact = *ret_exact || keys[i]->algo == PUBKEY_ECDSA;
+        *ret_minimum = size;
+    }
+    return true;
+}
+
+/* Whether the list is the one that gpg puts into every new key: then nobody has said what he prefers. */
+static bool is_stock_list(const struct signature *self)
+{
+    static const uint8_t stock[] = {DIGEST_SHA512, DIGEST_SHA384, DIGEST_SHA256, DIGEST_SHA224, DIGEST_SHA1};
+    size_t n = 0;
+    const uint8_t *list = self_list(self, 'H', &n);
+    return n == sizeof stock && !memcmp(list, stock, sizeof stock);
+}
+
+/* What the recipients agree on, or 0. SHA-512 as GnuPG's own lists have it costs more than all the rest of a message
+ * where SHA-256 is fast: that order yields, one that a person made does not. */
 static enum digest_algo digest_of_recipients(const struct preference_wishes *wishes,
-                                             const struct signature *const *selves, size_t n, unsigned minimum)
+                                             const struct signature *const *selves, size_t n, unsigned minimum,
+                                             bool exact)
 {
     struct votes votes;
+    bool stock = wishes->digests.n == 0 && minimum <= 32;
     if (n == 0)
         return 0;
     votes_count(&votes, 'H', selves, n);
-    if (wishes->digests.n == 0 && minimum <= 32 && votes.named[DIGEST_SHA256] == n && sha256_is_fast())
+    for (size_t i = 0; i < n; i++)
+        stock = stock && is_stock_list(selves[i]);
+    for (unsigned algo = 0; exact && algo < 256; algo++)
+        if (digest_size(algo) != minimum)
+            votes.named[algo] = 0;
+    if (stock && votes.named[DIGEST_SHA256] == n && sha256_is_fast())
         return DIGEST_SHA256;
     const int winner = votes_winner(&votes, 'H', n, &wishes->digests, minimum);
     return winner > 0 ? (enum digest_algo)winner : 0;
 }
 
-enum digest_algo preference_digest(const struct preference_wishes *wishes, const struct key *key,
-                                   const struct signature *const *selves, size_t n)
+/* The digest for one key where neither an option nor the recipients decide. */
+static enum digest_algo digest_of_key(const struct preference_wishes *wishes, const struct key *key)
 {
-    bool fixed = false;
-    const unsigned minimum = digest_minimum(key, &fixed);
-    if (wishes->digest)
-        return (enum digest_algo)wishes->digest;
-    const enum digest_algo agreed = digest_of_recipients(wishes, selves, n, minimum);
-    if (agreed)
-        return agreed;
+    const unsigned minimum = digest_minimum(key);
+    if (key->algo == PUBKEY_ECDSA)
+        return digest_of_size(minimum);
     for (unsigned i = 0; i < wishes->digests.n; i++)
         if (worth_writing('H', wishes->digests.algo[i], minimum))
             return (enum digest_algo)wishes->digests.algo[i];
-    if (fixed)
+    if (key->algo == PUBKEY_DSA)
         return digest_of_size(minimum);
     if (minimum > 32)
         return DIGEST_SHA512;
     return sha256_is_fast() ? DIGEST_SHA256 : DIGEST_SHA512;
+}
+
+void preference_digests(const struct preference_wishes *wishes, const struct key *const *keys, size_t key_n,
+                        const struct signature *const *selves, size_t n, uint8_t *ret)
+{
+    unsigned minimum = 0;
+    bool exact = false;
+    enum digest_algo agreed = 0;
+    if (digest_bounds(keys, key_n, &minimum, &exact))
+        agreed = digest_of_recipients(wishes, selves, n, minimum, exact);
+    for (size_t i = 0; i < key_n; i++) {
+        if (wishes->digest)
+            ret[i] = wishes->digest;
+        else if (agreed && digest_size(agreed) >= digest_minimum(keys[i]))
+            ret[i] = (uint8_t)agreed;
+        else
+            ret[i] = (uint8_t)digest_of_key(wishes, keys[i]);
+    }
 }

@@ -52,8 +52,9 @@ MUST_CHECK gpg_error_t preference_choose(struct failure *failure, const struct p
 /* The compression of a message that is only signed or has only passphrases. */
 uint8_t preference_compress_alone(const struct preference_wishes *wishes);
 
-/* The digest for a signature by KEY in a message to N recipients (0: none). */
-enum digest_algo preference_digest(const struct preference_wishes *wishes, const struct key *key,
-                                   const struct signature *const *selves, size_t n);
+/* The digests for signatures by KEYS, RET[i] for KEYS[i], in a message to N recipients (0: none). gpg takes one for all
+ * where that can be: the recipients' choice as far as each key's size allows. */
+void preference_digests(const struct preference_wishes *wishes, const struct key *const *keys, size_t key_n,
+                        const struct signature *const *selves, size_t n, uint8_t *ret);
 
 #endif
