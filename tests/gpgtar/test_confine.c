@@ -155,7 +155,7 @@ static void test_outside(void **state)
 static int bad_folder(void)
 {
     int none = 987, abi = -1;
-    const struct confine_folders folders = {&none, 1, NULL, 0};
+    const struct confine_folders folders = {&none, 1, NULL, 0, -1};
     gpg_error_t err = confine_files(&folders, NULL, &abi);
     if (kernel_abi() == 0)
         return err || abi != 0;

@@ -138,7 +138,7 @@ static void test_notices(void **state)
     (void)state;
     report_levels(report, false, 1);
     for (int kind = NOTICE_ADDED; kind <= NOTICE_DIFFERS; kind++) {
-        const bool sound = kind <= NOTICE_EXCLUDED_CACHE || (kind >= NOTICE_EXTRACTED && kind <= NOTICE_KEPT_OLD);
+        const bool sound = kind <= NOTICE_EXCLUDED_CACHE || (kind >= NOTICE_EXTRACTED && kind <= NOTICE_LEFTOVER);
         const unsigned long before = report_errors(report);
         notice(&notices, (enum notice_kind)kind, "na\nme", 0, NULL);
         assert_int_equal(report_errors(report) - before, sound ? 0 : 1);
