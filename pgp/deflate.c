@@ -362,6 +362,7 @@ static gpg_error_t inflate_some(struct inflate_source *inflater, const uint8_t *
     isal->next_out = inflater->inflated;
     isal->avail_out = INFLATED_MAX;
     int result = isal_inflate(isal);
+    /* After a flaw ISA-L has counted octets that it never wrote: what was inflated by this call is not used. */
     if (result == ISAL_INCORRECT_CHECKSUM)
         return inflate_bad(inflater, "its checksum is wrong");
     if (result != ISAL_DECOMP_OK)

@@ -22,6 +22,9 @@
 /* Iterated derivations of 60 MB make an input of many passphrase packets slow, and nothing else. */
 #define SKESK_MAX 4
 
+/* Inputs of which length are read with threads as well. */
+#define THREADED_EVERY 8
+
 /* One for all inputs: loading keys costs more than reading a message. */
 static struct keystore *keystore;
 
@@ -71,18 +74,25 @@ static void check_verdict(const struct message_verdict *verdict, const struct se
     }
 }
 
-static void read_message(const uint8_t *bytes, size_t n, size_t step, struct read_params params)
+struct outcome {
+    gpg_err_code_t code;
+    uint64_t given, hash;
+    unsigned good, bad, unknown;
+};
+
+static struct outcome read_once(struct run *run, const uint8_t *bytes, size_t n, size_t step, struct read_params params)
 {
+    struct outcome outcome = {0};
     struct source *message = NULL;
     struct seen seen = {0};
-    uint64_t given, hash;
     params.context = &seen;
     params.event = event;
-    gpg_error_t err = message_source_new(NULL, &params, fuzz_source(bytes, n, step), &message);
+    gpg_error_t err = message_source_new(run, &params, fuzz_source(bytes, n, step), &message);
+    outcome.code = gpg_err_code(err);
     if (err)
-        return;
+        return outcome;
     const struct message_verdict *verdict = message_verdict(message);
-    err = fuzz_read_all(message, params.max_output, &given, &hash);
+    err = fuzz_read_all(message, params.max_output, &outcome.given, &outcome.hash);
     if (!err)
         err = source_finish(message);
     FUZZ_CHECK(!err == verdict->complete);
@@ -92,7 +102,33 @@ static void read_message(const uint8_t *bytes, size_t n, size_t step, struct rea
         FUZZ_CHECK(!verdict->encrypted || verdict->integrity_ok != verdict->unprotected);
     }
     check_verdict(verdict, &seen);
+    outcome.code = gpg_err_code(err);
+    outcome.good = verdict->good;
+    outcome.bad = verdict->bad;
+    outcome.unknown = verdict->unknown;
     source_free(message);
+    return outcome;
+}
+
+/* With threads it must come to the same. */
+static void read_message(const uint8_t *bytes, size_t n, size_t step, struct read_params params)
+{
+    struct outcome alone = read_once(NULL, bytes, n, step, params), threaded;
+    if (n % THREADED_EVERY)
+        return;
+    struct run *run = run_new();
+    FUZZ_CHECK(run);
+    params.jobs = 2;
+    threaded = read_once(run, bytes, n, step, params);
+    run_free(run);
+    /* Damage of compressed data is found sooner or later than a flaw in what comes out of it: that depends on the sizes
+     * of the reads. */
+    if (threaded.code != GPG_ERR_COMPR_FAILED && alone.code != GPG_ERR_COMPR_FAILED)
+        FUZZ_CHECK(threaded.code == alone.code);
+    FUZZ_CHECK(!threaded.code == !alone.code);
+    if (!alone.code)
+        FUZZ_CHECK(threaded.given == alone.given && threaded.hash == alone.hash && threaded.good == alone.good &&
+                   threaded.bad == alone.bad && threaded.unknown == alone.unknown);
 }
 
 static void read_detached(const uint8_t *bytes, size_t n, struct read_params params)
