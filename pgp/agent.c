@@ -68,7 +68,7 @@ void agent_free(struct agent *agent)
 static gpg_error_t command(struct agent *agent, const char *line, const struct agent_command *command)
 {
     gpg_error_t err = agent_link_command(agent->link, line, command);
-    if (gpg_err_code(err) == GPG_ERR_ASSUAN_SERVER_FAULT)
+    if (agent_link_broken(agent->link))
         disconnect(agent);
     return err;
 }

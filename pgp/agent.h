@@ -23,6 +23,7 @@ struct agent_params {
     const char *program; /* NULL: "gpg-agent", looked for in PATH */
     bool must_run;       /* never start one */
     const char *display, *xauthority, *ttyname, *ttytype, *lc_ctype, *lc_messages, *pinentry_user_data;
+    int wake; /* a descriptor that becomes readable when a wait for the agent shall end (run_wake_fd); 0: none */
     enum agent_pinentry pinentry;
     const struct passphrase_source *source; /* for loopback */
     /* The user id that a question about KEY shall name, borrowed until the next call; may be NULL or return NULL. */

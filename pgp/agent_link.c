@@ -4,6 +4,7 @@
 #include <assuan.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -20,6 +21,8 @@
 
 struct agent_link {
     assuan_context_t assuan;
+    int wake; /* 0: none */
+    bool broken;
 };
 
 /* Octets of the hash that name a home's folder of sockets, and the letters they make (zbase32: 5 bits each). */
@@ -236,6 +239,7 @@ gpg_error_t agent_link_open(struct failure *failure, const struct agent_params *
         err = start_and_connect(failure, params, socket_name, &link->assuan);
     if (err)
         goto out;
+    link->wake = params->wake;
     err = send_options(failure, link, params);
     if (err) {
         fail(failure, err, "gpg-agent of %s does not answer: %s", params->home, gpg_strerror(err));
@@ -266,15 +270,14 @@ struct transaction {
     gpg_error_t error; /* the first of our own */
 };
 
-static gpg_error_t take_data(void *context, const void *bytes, size_t n)
+static gpg_error_t take_data(struct transaction *transaction, const void *bytes, size_t n)
 {
-    struct transaction *transaction = context;
     if (!transaction->command->ret_data || n > SECRET_MAX - transaction->data_n)
-        return transaction->error = gpg_error(GPG_ERR_TOO_LARGE);
+        return gpg_error(GPG_ERR_TOO_LARGE);
     if (!transaction->data)
         transaction->data = secret_new(SECRET_MAX);
     if (!transaction->data)
-        return transaction->error = gpg_error(GPG_ERR_ENOMEM);
+        return gpg_error(GPG_ERR_ENOMEM);
     memcpy(transaction->data->bytes + transaction->data_n, bytes, n);
     transaction->data_n += n;
     return 0;
@@ -286,77 +289,121 @@ static bool has_keyword(const char *line, const char *keyword)
     return strncmp(line, keyword, n) == 0 && (line[n] == '\0' || line[n] == ' ');
 }
 
-static gpg_error_t take_inquiry(void *context, const char *line)
+/* Answers what the agent asks, or cancels the command. */
+static gpg_error_t take_inquiry(struct transaction *transaction, const char *line)
 {
-    struct transaction *transaction = context;
     const struct agent_command *command = transaction->command;
-    for (size_t i = 0; i < command->answer_n; i++) {
-        const struct agent_answer *answer = &command->answers[i];
-        const void *bytes = NULL;
-        size_t n = 0;
-        if (!has_keyword(line, answer->keyword))
-            continue;
-        gpg_error_t err = answer->give(answer->context, &bytes, &n);
-        if (!err && n) {
-            assuan_begin_confidential(transaction->link->assuan);
-            err = assuan_send_data(transaction->link->assuan, bytes, n);
-            assuan_end_confidential(transaction->link->assuan);
-        }
-        transaction->error = err;
-        return err;
-    }
-    return 0;
+    assuan_context_t assuan = transaction->link->assuan;
+    const void *bytes = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < command->answer_n && !transaction->error; i++)
+        if (has_keyword(line, command->answers[i].keyword))
+            transaction->error = command->answers[i].give(command->answers[i].context, &bytes, &n);
+    if (transaction->error)
+        return assuan_write_line(assuan, "CAN");
+    assuan_begin_confidential(assuan);
+    gpg_error_t err = n ? assuan_send_data(assuan, bytes, n) : 0;
+    if (!err)
+        err = assuan_send_data(assuan, NULL, 0); /* the last line of it, and END */
+    assuan_end_confidential(assuan);
+    return err;
 }
 
-static gpg_error_t take_status(void *context, const char *line)
+/* Waits until the agent says something, perhaps for as long as somebody thinks about a passphrase. */
+static gpg_error_t wait_for_agent(struct agent_link *link)
 {
-    struct transaction *transaction = context;
-    const struct agent_command *command = transaction->command;
-    if (!command->status)
+    assuan_fd_t active[2]; /* libassuan wants room for two */
+    if (!link->wake || assuan_pending_line(link->assuan) ||
+        assuan_get_active_fds(link->assuan, 0, active, ARRAY_SIZE(active)) < 1)
         return 0;
-    return transaction->error = command->status(command->status_context, line);
+    for (;;) {
+        struct pollfd fds[] = {{.fd = active[0], .events = POLLIN}, {.fd = link->wake, .events = POLLIN}};
+        int got = poll(fds, ARRAY_SIZE(fds), -1);
+        if (got < 0 && errno != EINTR)
+            return gpg_error_from_syserror();
+        if (got > 0 && fds[1].revents)
+            return gpg_error(GPG_ERR_CANCELED);
+        if (got > 0)
+            return 0;
+    }
 }
 
-/* Whether CODE means that nobody is at the other end any more. */
-static bool went_away(gpg_error_t err)
+/* One response. *RET_DONE: it was the last, and *RET_RESULT is what came of the command. */
+static gpg_error_t take_response(struct transaction *transaction, bool *ret_done, gpg_error_t *ret_result)
 {
-    switch (gpg_err_code(err)) {
-    case GPG_ERR_EOF:
-    case GPG_ERR_EPIPE:
-    case GPG_ERR_ECONNRESET:
-    case GPG_ERR_ENOTCONN:
-    case GPG_ERR_EBADF:
-    case GPG_ERR_ASS_READ_ERROR:
-    case GPG_ERR_ASS_WRITE_ERROR:
-    case GPG_ERR_ASS_CONNECT_FAILED:
-    case GPG_ERR_ASS_INCOMPLETE_LINE:
-    case GPG_ERR_ASS_INV_RESPONSE:
-        return true;
+    assuan_context_t assuan = transaction->link->assuan;
+    assuan_response_t response;
+    char *line;
+    int n, offset;
+    gpg_error_t err = wait_for_agent(transaction->link);
+    if (!err)
+        err = assuan_client_read_response(assuan, &line, &n);
+    if (!err)
+        err = assuan_client_parse_response(assuan, line, n, &response, &offset);
+    if (err)
+        return err;
+    line += offset;
+    n -= offset;
+    switch (response) {
+    case ASSUAN_RESPONSE_OK:
+        *ret_done = true;
+        return 0;
+    case ASSUAN_RESPONSE_ERROR:
+        *ret_done = true;
+        *ret_result = (gpg_error_t)strtoul(line, NULL, 10);
+        return *ret_result ? 0 : gpg_error(GPG_ERR_ASS_INV_RESPONSE);
+    case ASSUAN_RESPONSE_DATA:
+        if (!transaction->error)
+            transaction->error = take_data(transaction, line, (size_t)n);
+        return 0;
+    case ASSUAN_RESPONSE_INQUIRE:
+        return take_inquiry(transaction, line);
+    case ASSUAN_RESPONSE_STATUS:
+        if (transaction->command->status && !transaction->error)
+            transaction->error = transaction->command->status(transaction->command->status_context, line);
+        return 0;
     default:
-        return false;
+        return 0;
     }
+}
+
+static gpg_error_t converse(struct transaction *transaction, const char *line)
+{
+    bool done = false;
+    gpg_error_t result = 0;
+    gpg_error_t err = assuan_write_line(transaction->link->assuan, line);
+    while (!err && !done)
+        err = take_response(transaction, &done, &result);
+    if (err) {
+        transaction->link->broken = true;
+        return gpg_err_code(err) == GPG_ERR_CANCELED ? err : gpg_error(GPG_ERR_ASSUAN_SERVER_FAULT);
+    }
+    /* If the failure was ours, the agent only says that we cancelled. */
+    return transaction->error ? transaction->error : result;
 }
 
 gpg_error_t agent_link_command(struct agent_link *link, const char *line, const struct agent_command *command)
 {
     static const struct agent_command nothing;
     struct transaction transaction = {.link = link, .command = command ? command : &nothing};
+    struct secret *data = NULL;
     if (strlen(line) > AGENT_LINE_MAX)
         return gpg_error(GPG_ERR_ASS_LINE_TOO_LONG);
-    gpg_error_t err = assuan_transact(link->assuan, line, take_data, &transaction, take_inquiry, &transaction,
-                                      take_status, &transaction);
-    if (went_away(err))
-        err = gpg_error(GPG_ERR_ASSUAN_SERVER_FAULT);
-    else if (err && transaction.error)
-        err = transaction.error; /* the agent only says that we cancelled */
-    if (err || !transaction.command->ret_data) {
-        secret_free(transaction.data);
-        return err;
+    if (link->broken)
+        return gpg_error(GPG_ERR_ASSUAN_SERVER_FAULT);
+    gpg_error_t err = converse(&transaction, line);
+    if (!err && transaction.command->ret_data) {
+        data = transaction.data ? secret_from(transaction.data->bytes, transaction.data_n) : secret_new(0);
+        if (data)
+            *transaction.command->ret_data = data;
+        else
+            err = gpg_error(GPG_ERR_ENOMEM);
     }
-    struct secret *data = secret_from(transaction.data ? transaction.data->bytes : NULL, transaction.data_n);
     secret_free(transaction.data);
-    if (!data)
-        return gpg_error(GPG_ERR_ENOMEM);
-    *transaction.command->ret_data = data;
-    return 0;
+    return err;
+}
+
+bool agent_link_broken(const struct agent_link *link)
+{
+    return link->broken;
 }

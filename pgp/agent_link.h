@@ -34,9 +34,12 @@ struct agent_command {
     void *status_context;
 };
 
-/* Sends LINE and waits for the end of it. Codes are the agent's; GPG_ERR_ASSUAN_SERVER_FAULT where the agent went away:
- * then the link is of no more use. No sentence. */
+/* Sends LINE and waits for the end of it. Codes are the agent's; GPG_ERR_ASSUAN_SERVER_FAULT where the agent went away,
+ * GPG_ERR_CANCELED where the wake descriptor ended the wait: then agent_link_broken(), and the link is of no more use.
+ * No sentence. */
 MUST_CHECK gpg_error_t agent_link_command(struct agent_link *link, const char *line,
                                           const struct agent_command *command);
+/* Whether the conversation ended in mid-sentence. */
+bool agent_link_broken(const struct agent_link *link);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "pgp/agent.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -373,6 +374,37 @@ static void killed(void **state)
     home_free(&home);
 }
 
+/* A signal ends the wait for somebody who thinks about a passphrase. */
+static void woken(void **state)
+{
+    struct home home;
+    struct secret_key *secret_key = NULL;
+    char fifo[128], text[512];
+    (void)state;
+    home_new(&home);
+    import(&home, "rsa3072", "rsa pass A");
+    snprintf(fifo, sizeof fifo, "%s/fifo", home.path);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    int wake = open(fifo, O_RDWR);
+    assert_true(wake > 0);
+    open_agent(&home, (struct agent_params){.wake = wake});
+    assert_int_equal(get_key(&home, "rsa3072", 0, &secret_key), 0);
+    pinentry_says(&home, "rsa pass A");
+    assert_int_equal(sign(&home, secret_key, DIGEST_SHA256), 0);
+    /* A pinentry that wakes us when it is asked, and never answers. */
+    snprintf(text, sizeof text,
+             "#!/bin/sh\necho OK ready\nwhile read -r verb rest; do\n"
+             "case $verb in GETPIN) echo woken > %s; sleep 1; exit;; *) echo OK;; esac\ndone\n",
+             fifo);
+    write_file(&home, "pinentry", text, 0700);
+    assert_int_equal(gpg_err_code(sign(&home, secret_key, DIGEST_SHA256)), GPG_ERR_CANCELED);
+    sentence_says(&home, "cancelled");
+    secret_key_free(secret_key);
+    close_agent(&home);
+    close(wake);
+    home_free(&home);
+}
+
 static void no_agent(void **state)
 {
     static const struct agent_params rows[] = {{.program = "/nonexistent/gpg-agent"}, {.must_run = true}};
@@ -463,8 +495,9 @@ int main(void)
         cmocka_unit_test(unlocked_keys), cmocka_unit_test(restricted),
         cmocka_unit_test(unknown_key),   cmocka_unit_test(asked_by_pinentry),
         cmocka_unit_test(loopback),      cmocka_unit_test(other_modes),
-        cmocka_unit_test(killed),        cmocka_unit_test(no_agent),
-        cmocka_unit_test(passphrases),   cmocka_unit_test(socket_names),
+        cmocka_unit_test(killed),        cmocka_unit_test(woken),
+        cmocka_unit_test(no_agent),      cmocka_unit_test(passphrases),
+        cmocka_unit_test(socket_names),
     };
     return cmocka_run_group_tests(tests, setup, crypt_teardown);
 }
