@@ -340,7 +340,7 @@ gpg_error_t keys_new(const struct program *program, struct keys **ret)
     }
     if (!err)
         err = keys_add_agent(keys);
-    if (!err && program->options->trust_model != TRUST_ALWAYS)
+    if (!err)
         keys_open_trustdb(keys);
     if (err)
         keys_free(keys);
@@ -549,7 +549,11 @@ static gpg_error_t keys_named_recipient(struct keys *keys, const struct recipien
     const bool hidden = recipient->kind == RECIPIENT_HIDDEN_NAME || keys->program->options->throw_keyids;
     struct key_match match = {.certificate = NULL, .exact = -1};
     unsigned number = 0;
-    keystore_ignore_disabled(keys->store, wish == KEYS_DEFAULT);
+    /* gpg takes disabled keys there, and where their trust does not matter and they are named as such. */
+    struct key_spec spec;
+    const bool by_key = !key_spec_parse(recipient->name, &spec) && key_spec_names_key(&spec);
+    keystore_ignore_disabled(keys->store,
+                             wish == KEYS_DEFAULT || (by_key && keys->program->options->trust_model == TRUST_ALWAYS));
     gpg_error_t err = keystore_find(keys->store, recipient->name, KEY_ENCRYPTS, now, &match);
     keystore_ignore_disabled(keys->store, false);
     if (!err && wish == KEYS_ASKED)
@@ -628,8 +632,8 @@ static gpg_error_t keys_self_recipient(struct keys *keys, uint32_t now, struct c
     if (!err)
         err = certificate_choose(match.certificate, KEY_ENCRYPTS, now, -1, &number);
     if (err) {
-        err = keys_refuse(keys, err, false, names->n ? names->items[names->n - 1] : "the default key",
-                          match.certificate);
+        err =
+            keys_refuse(keys, err, false, names->n ? names->items[names->n - 1] : "the default key", match.certificate);
         certificate_free(match.certificate);
         return err;
     }
@@ -713,8 +717,8 @@ static gpg_error_t keys_one_signer(struct keys *keys, const char *name, uint32_t
     struct key_match match = {.certificate = NULL, .exact = -1};
     struct secret_key *secret = NULL;
     unsigned number = 0;
-    gpg_error_t err = name ? keystore_find(keys->store, name, KEY_SIGNS, now, &match)
-                           : keys_default_signer(keys, now, &match);
+    gpg_error_t err =
+        name ? keystore_find(keys->store, name, KEY_SIGNS, now, &match) : keys_default_signer(keys, now, &match);
     if (!err)
         err = keystore_signing_key(keys->store, &match, now, &number, &secret);
     if (err) {

@@ -463,8 +463,8 @@ static int named_key(const struct certificate *certificate, const struct key_spe
 }
 
 /* Whether a certified user id matches; and how valid those are, as far as they are not revoked. */
-static bool rate_uids(const struct keystore *keystore, struct certificate *certificate,
-                      const struct key_spec *spec, struct rating *rating)
+static bool rate_uids(const struct keystore *keystore, struct certificate *certificate, const struct key_spec *spec,
+                      struct rating *rating)
 {
     const struct key *primary = certificate_key(certificate, 0);
     bool matches = false, standing = false;
