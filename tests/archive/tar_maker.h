@@ -57,10 +57,10 @@ static inline void tar_header(struct tar *tar, const char *name, char type, unsi
 {
     uint8_t header[512] = {0};
     memcpy(header, name, strnlen(name, 100));
-    snprintf((char *)header + 100, 8, "%07o", mode);
+    snprintf((char *)header + 100, 8, "%07o", mode & 07777777);
     snprintf((char *)header + 108, 8, "%07o", (unsigned)geteuid() & 07777777);
     snprintf((char *)header + 116, 8, "%07o", (unsigned)getegid() & 07777777);
-    snprintf((char *)header + 124, 12, "%011lo", (unsigned long)size);
+    snprintf((char *)header + 124, 12, "%011lo", (unsigned long)size & 077777777777UL);
     snprintf((char *)header + 136, 12, "%011o", 1000000000u);
     header[156] = (uint8_t)type;
     if (link)
