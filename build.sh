@@ -54,6 +54,7 @@ need_openpgpjs() {
     npm install --silent --no-audit --no-fund --no-package-lock --prefix build/npm "openpgp@$openpgpjs_version" >/dev/null
 }
 
+# build PRESET [ARGUMENTS…]: what they ask of cmake --build; without any, the tests are built as well.
 build() {
     # shellcheck disable=SC2086
     need $build_packages
@@ -61,7 +62,7 @@ build() {
     say "building ($1)"
     cmake --preset "$1" >"build-$1.log" 2>&1 || { cat "build-$1.log" >&2; rm -f "build-$1.log"; exit 1; }
     rm -f "build-$1.log"
-    cmake --build --preset "$1" >"build-$1.log" 2>&1 || { cat "build-$1.log" >&2; rm -f "build-$1.log"; exit 1; }
+    cmake --build --preset "$@" >"build-$1.log" 2>&1 || { cat "build-$1.log" >&2; rm -f "build-$1.log"; exit 1; }
     tail -n 1 "build-$1.log"
     rm -f "build-$1.log"
 }
@@ -86,7 +87,7 @@ build)
 try)
     # shellcheck disable=SC2086
     need $try_packages
-    build release
+    build release --target gpgtar
     exec tests/cli/try.sh "$top/build/release/gpgtar/gpgtar" "$@"
     ;;
 test)
@@ -104,7 +105,7 @@ bench)
     exec tests/bench/bench.py --program "$top/build/release/gpgtar/gpgtar" "$@"
     ;;
 install)
-    build release
+    build release --target gpgtar
     cmake --install build/release --prefix "${1:-/usr/local}"
     ;;
 *)
