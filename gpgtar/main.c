@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* gpgtar: parse the options, run the command, say how it went. */
 #include "create.h"
+#include "memory.h"
 #include "open.h"
 #include "signals.h"
 
@@ -81,13 +82,18 @@ int main(int argc, char **argv)
     struct options *options = NULL;
     struct failure failure;
     int status_fd = -1, code = EXIT_USAGE;
-    if (!report)
-        return EXIT_USAGE;
+    if (!report) {
+        memory_say(STDERR_FILENO);
+        return EXIT_REPORTED;
+    }
+    memory_install();
     failure_init(&failure);
     options_environment_get(&environment);
     gpg_error_t err = options_load(argc, argv, &environment, &failure, &status_fd, &options);
     if (err) {
         struct status *status = NULL;
+        code = gpg_err_code(err) == GPG_ERR_ENOMEM ? EXIT_REPORTED : EXIT_USAGE;
+        fail(&failure, err, "%s", gpg_strerror(err));
         report_failure(report, &failure);
         const gpg_error_t opened = status_new(status_fd, NULL, &status);
         if (!opened && gpg_err_code(err) == GPG_ERR_NO_USER_ID)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "report.h"
 
+#include "memory.h"
 #include "options.h"
 
 #include "archive/names.h"
@@ -169,6 +170,8 @@ static void write_line(struct report *report, const char *level, char *takes_sen
         if (report->log < 0)
             put(report->fd, line + dated, (size_t)n - dated);
         free(line);
+    } else {
+        memory_say(report->log >= 0 ? report->log : report->fd);
     }
     if (report->log < 0)
         report->transient = false;
