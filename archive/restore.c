@@ -30,7 +30,7 @@ gpg_error_t restore_init(struct restore *restore, const struct tar_extract_param
 {
     struct stat stat;
     if (fstat(params->root_fd, &stat))
-        return gpg_error_from_syserror();
+        return fail_errno(params->read.failure, errno, "cannot look at the temporary folder");
     *restore = (struct restore){.params = params, .privileged = !geteuid(), .uid = geteuid()};
     restore->gid = stat.st_mode & S_ISGID ? stat.st_gid : getegid();
     return 0;

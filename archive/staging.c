@@ -655,8 +655,9 @@ static gpg_error_t collide(struct release *release, char *takes_path, const char
     if (S_ISDIR(ours->st_mode) && S_ISDIR(theirs->st_mode)) {
         /* What is in there is moved one by one, and the rest of it is removed in the end. */
         if ((ours->st_mode & 0700) != 0700 && fchmodat(release->from, name, 0700, 0)) {
+            gpg_error_t code = conflict_failed(release, takes_path, gpg_error_from_syserror());
             free(takes_path);
-            return gpg_error_from_syserror();
+            return code;
         }
         return paths_add(&release->folders, takes_path);
     }
