@@ -512,3 +512,8 @@ gpg_error_t inflate_source_new(struct failure *failure, enum compress_algo algo,
     *ret = &inflater->source;
     return 0;
 }
+
+void inflate_source_no_padding(struct source *inflate)
+{
+    CONTAINER(inflate, struct inflate_source, source)->padded = false;
+}

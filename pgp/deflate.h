@@ -32,5 +32,7 @@ MUST_CHECK gpg_error_t deflate_sink_new(struct run *run, enum compress_algo algo
  * not. */
 MUST_CHECK gpg_error_t inflate_source_new(struct failure *failure, enum compress_algo algo, struct source *borrows_body,
                                           struct source **ret);
+/* For ZIP too, what follows the end is an error. To be called before the first peek. */
+void inflate_source_no_padding(struct source *inflate);
 
 #endif

@@ -186,6 +186,9 @@ static gpg_error_t open_compressed(struct message *message, const struct packet 
     case COMPRESS_ZIP:
     case COMPRESS_ZLIB:
         err = inflate_source_new(notes(message), (enum compress_algo)algo, layer->body, &layer->inner);
+        /* Without encryption anybody could append there, gpg's packets being of indeterminate length. */
+        if (!err && !message->verdict->encrypted)
+            inflate_source_no_padding(layer->inner);
         break;
     case COMPRESS_BZIP2:
         err = bunzip2_source_new(notes(message), layer->body, &layer->inner);
@@ -530,20 +533,6 @@ static gpg_error_t finish_decryption(struct message *message, struct layer *laye
     return err;
 }
 
-/* Padding behind compressed data is for who encrypted it; without encryption anybody could append there. */
-static gpg_error_t no_appendix(struct message *message, struct source *body)
-{
-    const void *bytes;
-    size_t n;
-    if (message->verdict->encrypted)
-        return 0;
-    gpg_error_t err = source_peek(body, &bytes, &n);
-    if (!err && n)
-        err = fail(notes(message), gpg_error(GPG_ERR_INV_PACKET),
-                   "something follows the message that does not belong to it");
-    return err;
-}
-
 static gpg_error_t layer_close(struct message *message)
 {
     struct layer *layer = top(message);
@@ -558,8 +547,6 @@ static gpg_error_t layer_close(struct message *message)
         }
     } else if (layer->inner) {
         err = source_finish(layer->inner);
-        if (!err)
-            err = no_appendix(message, layer->body);
     }
     if (!err && layer->body)
         err = drop_body(message, layer->body, is_inflated(message, message->layers - 1));
