@@ -388,6 +388,7 @@ gpg_error_t aead_sink_new(struct run *run, const struct aead_params *params, con
     self->job = (struct block_job){.context = &self->codec,
                                    .block_size = block,
                                    .out_size = block + (self->codec.per_block + 1) * AEAD_TAG_SIZE,
+                                   .in_place = self->codec.per_block == 1, /* no tag between chunks */
                                    .work = seal_block};
     err = block_sink_new(run, &self->job, workers, takes_below, &self->stage);
     if (err)

@@ -101,7 +101,7 @@ static gpg_error_t allocate_slots(struct ring *ring)
         struct slot *slot = &ring->slots[i];
         gpg_error_t error = buffer_new(ring->in_capacity, &slot->in);
         slot->out = slot->in;
-        if (!error && ring->job.work && ring->job.out_size)
+        if (!error && ring->job.work && ring->job.out_size && !ring->job.in_place)
             error = buffer_new(ring->out_capacity, &slot->out);
         if (error) {
             slot->out = slot->in;
@@ -129,7 +129,7 @@ static gpg_error_t ring_new(struct run *run, const struct block_job *job, unsign
     /* One byte more, read ahead by a source to know whether more than HOLD bytes follow. */
     ring->in_capacity = job->block_size + job->hold + 1;
     ring->out_capacity = job->out_size ? job->out_size : ring->in_capacity;
-    if (!job->work && ring->in_capacity < ring->out_capacity)
+    if ((!job->work || job->in_place) && ring->in_capacity < ring->out_capacity)
         ring->in_capacity = ring->out_capacity;
     ring->bad = UINT64_MAX;
     atomic_init(&ring->stop, false);

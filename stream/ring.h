@@ -27,8 +27,9 @@ struct block_job {
     size_t hold;       /* a block is closed only when more than HOLD bytes follow it, so that the last block has up to
                           block_size + hold bytes: for a trailer that must not be torn (a last AEAD tag) */
     size_t out_size;   /* capacity of OUT; 0: the work is done in place and never grows a block */
-    /* Transforms a block. WORKER numbers the thread, 0 … workers - 1, so that each can have a context of its own. NULL:
-     * no work, a bare thread boundary. */
+    bool in_place;     /* the work is done in place also where OUT is larger: half the memory to go through */
+    /* Transforms a block. WORKER numbers the thread, 0 … workers - 1, so that each can have a context of its own; a
+     * single worker gets the blocks in stream order. NULL: no work, a bare thread boundary. */
     gpg_error_t (*work)(void *context, unsigned worker, struct block *block);
     /* Optional: called for each block in stream order after its work, on the thread that takes blocks out; may change
      * OUT and n_out within out_size. */

@@ -627,6 +627,45 @@ static void test_bare_boundary(void **state)
             }
 }
 
+/* Appends the number of the block, in the room behind what came in. */
+static gpg_error_t growing_work(void *context, unsigned worker, struct block *block)
+{
+    (void)context;
+    (void)worker;
+    assert_ptr_equal(block->in, block->out);
+    block->out[block->n_in] = (uint8_t)block->index;
+    block->n_out = block->n_in + 1;
+    return 0;
+}
+
+static void test_grows_in_place(void **state)
+{
+    (void)state;
+    const struct block_job job = {.block_size = BLOCK, .out_size = BLOCK + 1, .in_place = true, .work = growing_work};
+    uint8_t bytes[WHOLE];
+    fill(bytes, WHOLE);
+    for (size_t w = 0; w < ARRAY_SIZE(worker_counts); w++)
+        for (size_t n = 1; n <= WHOLE; n++) {
+            struct run *run = run_new();
+            struct sink *memory = memory_sink_new(SIZE_MAX), *sink;
+            bool freed;
+            size_t got;
+            sink = failing_sink_new(memory, SIZE_MAX, false, &freed);
+            assert_int_equal(block_sink_new(run, &job, worker_counts[w], sink, &sink), 0);
+            assert_int_equal(write_in_steps(sink, bytes, n, 7), 0);
+            sink_free(sink);
+            const uint8_t *out = memory_sink_bytes(memory, &got);
+            assert_int_equal(got, n + blocks_of(n, 0));
+            for (size_t block = 0; block < blocks_of(n, 0); block++) {
+                const size_t at = block * BLOCK, part = n - at < BLOCK ? n - at : BLOCK;
+                assert_memory_equal(out + block * (BLOCK + 1), bytes + at, part);
+                assert_int_equal(out[block * (BLOCK + 1) + part], block);
+            }
+            sink_free(memory);
+            run_free(run);
+        }
+}
+
 static gpg_error_t greedy_work(void *context, unsigned worker, struct block *block)
 {
     (void)context;
@@ -670,6 +709,7 @@ int main(void)
         cmocka_unit_test(test_chain_fails_below),
         cmocka_unit_test(test_borrowed_source_goes_on),
         cmocka_unit_test(test_bare_boundary),
+        cmocka_unit_test(test_grows_in_place),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
