@@ -38,65 +38,11 @@ static gpg_error_t cfb_open(enum cipher_algo algo, const struct secret *key, gcr
     return 0;
 }
 
-/* --- Writing: mdc_sink (prefix, SHA-1, MDC) ▸ [ring] ▸ cfb_sink ▸ below --- */
-
-struct cfb_sink {
-    struct sink sink;
-    gcry_cipher_hd_t cipher;
-    struct sink *below;
-    uint8_t piece[PIECE];
-};
-
-static gpg_error_t cfb_write(struct sink *sink, const void *bytes, size_t n)
-{
-    struct cfb_sink *self = CONTAINER(sink, struct cfb_sink, sink);
-    const uint8_t *from = bytes;
-    while (n) {
-        size_t part = n < PIECE ? n : PIECE;
-        gpg_error_t err = gcry_cipher_encrypt(self->cipher, self->piece, part, from, part);
-        if (!err)
-            err = sink_write(self->below, self->piece, part);
-        if (err)
-            return err;
-        from += part;
-        n -= part;
-    }
-    return 0;
-}
-
-static gpg_error_t cfb_finish(struct sink *sink)
-{
-    return sink_finish(CONTAINER(sink, struct cfb_sink, sink)->below);
-}
-
-static void cfb_free(struct sink *sink)
-{
-    struct cfb_sink *self = CONTAINER(sink, struct cfb_sink, sink);
-    sink_free(self->below);
-    gcry_cipher_close(self->cipher);
-    free(self);
-}
-
-static const struct sink_ops cfb_sink_ops = {.write = cfb_write, .finish = cfb_finish, .free = cfb_free};
-
-static gpg_error_t cfb_sink_new(enum cipher_algo cipher, const struct secret *key, struct sink *takes_below,
-                                struct sink **ret)
-{
-    struct cfb_sink *self = calloc(1, sizeof *self);
-    gpg_error_t err = self ? cfb_open(cipher, key, &self->cipher) : gpg_error_from_syserror();
-    if (err) {
-        free(self);
-        sink_free(takes_below);
-        return err;
-    }
-    sink_init(&self->sink, &cfb_sink_ops);
-    self->below = takes_below;
-    *ret = &self->sink;
-    return 0;
-}
+/* --- Writing: mdc_sink (prefix, SHA-1, MDC) ▸ [ring: CFB by one worker] ▸ below --- */
 
 struct mdc_sink {
     struct sink sink;
+    gcry_cipher_hd_t cipher; /* the worker's */
     gcry_md_hd_t sha1;
     struct sink *below;
     size_t block_size;
@@ -143,8 +89,15 @@ static void mdc_sink_free(struct sink *sink)
 {
     struct mdc_sink *self = CONTAINER(sink, struct mdc_sink, sink);
     sink_free(self->below);
+    gcry_cipher_close(self->cipher);
     gcry_md_close(self->sha1);
     free(self);
+}
+
+static gpg_error_t cfb_block(void *context, unsigned worker, struct block *block)
+{
+    (void)worker;
+    return gcry_cipher_encrypt(context, block->out, block->n_out, NULL, 0);
 }
 
 static const struct sink_ops mdc_sink_ops = {.write = mdc_write, .finish = mdc_sink_finish, .free = mdc_sink_free};
@@ -152,29 +105,31 @@ static const struct sink_ops mdc_sink_ops = {.write = mdc_write, .finish = mdc_s
 gpg_error_t mdc_sink_new(struct run *run, enum cipher_algo cipher, const struct secret *key, unsigned workers,
                          struct sink *takes_below, struct sink **ret)
 {
-    struct sink *below = takes_below;
-    struct mdc_sink *self = NULL;
-    gpg_error_t err = cfb_sink_new(cipher, key, below, &below);
-    if (err)
-        return err;
-    if (workers) {
-        const struct block_job hop = {.block_size = HOP};
-        err = block_sink_new(run, &hop, 1, below, &below);
-        if (err)
-            return err;
-    }
-    self = calloc(1, sizeof *self);
-    err = self ? gcry_md_open(&self->sha1, GCRY_MD_SHA1, 0) : gpg_error_from_syserror();
-    if (err) {
-        sink_free(below);
-        free(self);
+    struct mdc_sink *self = calloc(1, sizeof *self);
+    if (!self) {
+        gpg_error_t err = gpg_error_from_syserror();
+        sink_free(takes_below);
         return err;
     }
     sink_init(&self->sink, &mdc_sink_ops);
-    self->below = below;
+    self->below = takes_below;
+    gpg_error_t err = cfb_open(cipher, key, &self->cipher);
+    if (!err)
+        err = gcry_md_open(&self->sha1, GCRY_MD_SHA1, 0);
+    if (err)
+        goto out;
+    /* CFB is serial: one worker, however many there are. */
+    const struct block_job job = {.context = self->cipher, .block_size = HOP, .work = cfb_block};
+    self->below = NULL;
+    err = block_sink_new(run, &job, workers ? 1 : 0, takes_below, &self->below);
+    if (err)
+        goto out;
     self->block_size = algo_cipher(cipher)->block_size;
     *ret = &self->sink;
     return 0;
+out:
+    mdc_sink_free(&self->sink);
+    return err;
 }
 
 /* --- Reading --- */

@@ -15,7 +15,7 @@
 #define MDC_PREFIX_MAX 18
 
 /* Encrypts everything written, with random prefix and the MDC packet at the end. The version octet is the caller's.
- * WORKERS > 0: SHA-1 and CFB on threads of their own. */
+ * WORKERS > 0: SHA-1, CFB and what is below on three threads. */
 MUST_CHECK gpg_error_t mdc_sink_new(struct run *run, enum cipher_algo cipher, const struct secret *key,
                                     unsigned workers, struct sink *takes_below, struct sink **ret);
 
