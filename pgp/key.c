@@ -466,6 +466,40 @@ gpg_error_t key_sexp(const struct key *key, gcry_sexp_t *ret)
     return key->curve ? curve_sexp(key, ret) : number_sexp(key, ret);
 }
 
+/* Both coordinates fill the highest limb that the field has. */
+static bool fills_limbs(gcry_mpi_point_t point, const struct curve *curve)
+{
+    const unsigned limb = 8 * sizeof(unsigned long);
+    unsigned below = (curve->bits + limb - 1) / limb * limb - limb;
+    gcry_mpi_t x = gcry_mpi_new(0), y = gcry_mpi_new(0);
+    gcry_mpi_point_get(x, y, NULL, point); /* z is 1 behind decoding */
+    bool fills = gcry_mpi_get_nbits(x) > below && gcry_mpi_get_nbits(y) > below;
+    gcry_mpi_release(x);
+    gcry_mpi_release(y);
+    return fills;
+}
+
+gpg_error_t key_point_check(const struct key *key)
+{
+    if (!key->curve || key->curve->kind != CURVE_EDWARDS)
+        return 0;
+    const struct part *part = &key->parts.part[0];
+    gcry_ctx_t curve = NULL;
+    gpg_error_t err = gcry_mpi_ec_new(&curve, NULL, key->curve->name);
+    if (err)
+        return err;
+    gcry_mpi_t octets = gcry_mpi_set_opaque_copy(NULL, part->bytes, 8 * (unsigned)part->n);
+    gcry_mpi_point_t point = gcry_mpi_point_new(0);
+    if (!octets)
+        err = gpg_error_from_syserror();
+    else if (gcry_mpi_ec_decode_point(point, octets, curve) || !fills_limbs(point, key->curve))
+        err = gpg_error(GPG_ERR_BAD_PUBKEY);
+    gcry_mpi_point_release(point);
+    gcry_mpi_release(octets);
+    gcry_ctx_release(curve);
+    return err;
+}
+
 void key_fpr_hex(const struct key *key, char out[2 * KEY_FPR_MAX + 1])
 {
     static const char digits[] = "0123456789ABCDEF";

@@ -82,6 +82,10 @@ bool key_can_encrypt_algo(const struct key *key);
 MUST_CHECK gpg_error_t key_usable(struct failure *failure, const struct key *key);
 /* libgcrypt's (public-key …), as gpg and gpg-agent build it. Only for keys that key_usable() accepts. */
 MUST_CHECK gpg_error_t key_sexp(const struct key *key, gcry_sexp_t *ret);
+/* Whether libgcrypt can verify with the point of an Edwards key (others: 0). GPG_ERR_BAD_PUBKEY: it would abort the
+ * process, as libgcrypt 1.10 does where a coordinate is shorter than its field by a limb or more. Nobody has such a key
+ * by chance (2^-63). To be asked before gcry_pk_verify. */
+MUST_CHECK gpg_error_t key_point_check(const struct key *key);
 /* Feeds what a signature over this key hashes (RFC 9580 5.2.4): 0x99, 0x9A or 0x9B, the length, the body. */
 void key_hash(const struct key *key, gcry_md_hd_t md);
 /* Upper-case hex of the fingerprint into OUT, NUL-terminated. */

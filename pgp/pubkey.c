@@ -146,6 +146,8 @@ gpg_error_t pubkey_verify(const struct key *key, enum digest_algo algo, const ui
     if (!err && key->algo == PUBKEY_DSA)
         err = dsa_has_inverse(key, signature);
     if (!err)
+        err = key_point_check(key);
+    if (!err)
         err = gcry_pk_verify(value, data, public_key);
     gcry_sexp_release(public_key);
     gcry_sexp_release(data);

@@ -276,7 +276,9 @@ static gpg_error_t test_key(const struct key *key, gcry_sexp_t secret)
     gpg_error_t err = gcry_pk_testkey(secret);
     if (err || !key->curve || key->curve->kind != CURVE_EDWARDS)
         goto out;
-    err = key_sexp(key, &public_key);
+    err = key_point_check(key);
+    if (!err)
+        err = key_sexp(key, &public_key);
     if (!err)
         err = pubkey_digest_sexp(key, DIGEST_SHA512, digest, sizeof digest, &data);
     if (!err)
