@@ -218,7 +218,7 @@ static gpg_error_t open_content(struct opening *opening)
         opening->message = below;
     }
     /* Skipping needs the source itself: a ring would have read the bytes already. */
-    if (program->options->quick || opening->workers == 0) {
+    if (program->options->quick || opening->workers == 0 || (opening->message && message_is_light(opening->message))) {
         opening->content = below;
         return 0;
     }

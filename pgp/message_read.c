@@ -773,6 +773,15 @@ gpg_error_t message_source_new(struct run *run, const struct read_params *params
     return 0;
 }
 
+bool message_is_light(const struct source *source)
+{
+    const struct message *message = CONTAINER(source, struct message, source);
+    for (unsigned i = 1; i < message->layers; i++)
+        if (message->layer[i].protection == PROTECT_NONE) /* compression, or packet 9 */
+            return false;
+    return !message->verdict->announced;
+}
+
 const struct message_verdict *message_verdict(const struct source *message)
 {
     return CONTAINER(message, struct message, source)->verdict;

@@ -122,6 +122,9 @@ struct message_verdict {
  * SEIPD 1 protects the data, flaws found inside are reported only after the MDC was found right; else the MDC is. */
 MUST_CHECK gpg_error_t message_source_new(struct run *run, const struct read_params *params, struct source *takes_raw,
                                           struct source **ret);
+/* Whether the content costs next to nothing where it is taken, because nothing is hashed or expanded there: then
+ * another thread in between does not pay. */
+bool message_is_light(const struct source *message);
 /* Borrowed; valid until the source is freed. */
 const struct message_verdict *message_verdict(const struct source *message);
 
