@@ -69,3 +69,18 @@ with() {
     gpg --batch --quiet -d pipe.gpg 2>"$ERR" | tar -x -C piped
     same_tree d piped/d
 }
+
+@test "keys of version 5 (LibrePGP): none of the peers knows them, so ours reads its own" {
+    local keys=$BATS_TEST_DIRNAME/../../testdata/samples/keys
+    echo "# gpg 2.2, sq 0.27, sqop, rnp 0.16, pgpainless-cli, pgpy, OpenPGP.js: no keys of version 5" >&3
+    export GNUPGHOME=$BATS_TEST_TMPDIR/none
+    for how in "-e --force-ocb" -es -s; do
+        rm -rf x && mkdir x
+        # shellcheck disable=SC2086
+        (cd "$SUITE" && nt --yes $how --secret-key-file "$keys/ed448.sec.asc" $([ "$how" = -s ] || echo -f "$keys/ed448.pub.asc") \
+            -o v5.gpg d)
+        good -d --secret-key-file "$keys/ed448.sec.asc" --keyring "$keys/ed448.pub.asc" \
+            $([ "$how" = "-e --force-ocb" ] || echo --require-signature) -C x "$SUITE/v5.gpg"
+        same_tree "$SUITE/d" x/d
+    done
+}
