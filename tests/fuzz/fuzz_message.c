@@ -13,14 +13,17 @@
 #include "pgp/framing.h"
 #include "pgp/mdc.h"
 #include "pgp/message_read.h"
+#include "pgp/session_key.h"
 
 #define NOW        1717243200U /* 2024-06-01 */
 #define OUTPUT_MAX (1024 * 1024)
 #define INPUT_MAX  (64 * 1024)
 #define PASSPHRASE "correct horse 7"
 
-/* Iterated derivations of 60 MB make an input of many passphrase packets slow, and nothing else. */
-#define SKESK_MAX 4
+/* Key derivations of 60 MB make an input slow, and nothing else: few of them, and for every sixteenth input only. */
+#define SLOW_MAX         4
+#define SLOW_EVERY       16
+#define CHEAP_COUNT_CODE 0x90
 
 /* Inputs of which length are read with threads as well. */
 #define THREADED_EVERY 8
@@ -195,20 +198,38 @@ static void read_encrypted(unsigned protection, const uint8_t *bytes, size_t n, 
 
 /* ---- */
 
-/* Whether the packets of binary BYTES hold more passphrase packets than is good for speed. */
-static bool has_many_passphrases(const uint8_t *bytes, size_t n)
+/* What PACKET of RAW costs: a derivation of some megabytes for the passphrase, or nothing much. */
+static bool is_slow_packet(const struct packet *packet, struct source *raw)
+{
+    uint8_t *body;
+    size_t n;
+    struct esk *esk;
+    if (packet->type != PACKET_SKESK || packet_body_read(NULL, packet, raw, ESK_BODY_MAX, &body, &n))
+        return false;
+    bool slow = false;
+    if (!esk_parse(NULL, packet->type, body, n, &esk)) {
+        slow = esk->s2k.mode == S2K_ITERATED && esk->s2k.count > CHEAP_COUNT_CODE;
+        esk_free(esk);
+    }
+    free(body);
+    return slow;
+}
+
+/* Passphrase packets of a binary message that take long. */
+static unsigned slow_packets(const uint8_t *bytes, size_t n)
 {
     struct source *raw = fuzz_source(bytes, n, 0);
     struct packet packet;
     unsigned count = 0;
     bool end;
-    while (!packet_next(NULL, raw, &packet, &end) && !end) {
-        count += packet.type == PACKET_SKESK;
-        if (packet.form != LENGTH_DEFINITE || source_skip(raw, packet.length))
+    while (!packet_next(NULL, raw, &packet, &end) && !end && packet.form == LENGTH_DEFINITE) {
+        if (packet.type == PACKET_SKESK)
+            count += is_slow_packet(&packet, raw);
+        else if (source_skip(raw, packet.length))
             break;
     }
     source_free(raw);
-    return count > SKESK_MAX;
+    return count;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
@@ -236,7 +257,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         params.allow_weak_digests = true;
         read_message(bytes + 1, n - 1, 7, params);
         session_key_clear(&key);
-    } else if (!has_many_passphrases(bytes, n)) {
+    } else if (slow_packets(bytes, n) <= (n % SLOW_EVERY ? 0 : SLOW_MAX)) {
         read_message(bytes, n, n % 100, params);
     }
     return 0;
