@@ -328,7 +328,7 @@ static void test_values(void **state)
     assert_int_equal(r.options->strip_components, 2);
     assert_true(r.options->has_newer);
     assert_int_equal(r.options->newer.tv_sec, 77);
-    assert_int_equal(r.options->zstd_level, 3);
+    assert_int_equal(r.options->zstd_level, 1);
     assert_true(r.options->require_signature);
     assert_int_equal(r.options->allowed_signers.n, 2);
     assert_string_equal(r.options->names.items[0], "\\*");
