@@ -14,6 +14,9 @@ setup_file() {
     for ((i = 0; i < megabytes; i += 100)); do
         head -c 100000000 /dev/urandom >"$SUITE/big/$i"
     done
+    # bzip2 is slow; its memory is the same for any length beyond some blocks.
+    mkdir "$SUITE/some"
+    head -c 30000000 "$SUITE/big/0" >"$SUITE/some/data"
     # Long names, so that whoever keeps them all is found out.
     (cd "$SUITE/many" && seq -f "%0100.0f" 1 $files | split -l 1000 --filter 'mkdir $FILE && cd $FILE && xargs touch' - d)
 }
@@ -46,8 +49,8 @@ both_ways() {
     both_ways big -e -r alice --force-ocb --chunk-size 22 --jobs 8
 }
 
-@test "much data: bzip2, --jobs 8" {
-    both_ways big/0 -c --passphrase-file "$SUITE/pw" --compress-algo bzip2 --bzip2-compress-level 1 --jobs 4
+@test "bzip2, --jobs 4" {
+    both_ways some -c --passphrase-file "$SUITE/pw" --compress-algo bzip2 --bzip2-compress-level 1 --jobs 4
 }
 
 @test "many files: -es, and plain" {
