@@ -6,6 +6,7 @@
 #include "passphrase.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,24 +227,55 @@ static gpg_error_t keys_add_keyboxd(struct keys *keys)
     return err ? err : keystore_add_keyboxd(keys->store, keyboxd);
 }
 
-/* The home's own keyring: the keybox where there is one, else the old format, as gpg takes them. */
+/* Whether the home's keybox was made by gpgsm for X.509 alone: octets 6 and 7 of its first blob are flags, and bit 1
+ * says that gpg uses it too. */
+static bool keys_keybox_is_gpgsm(const struct keys *keys)
+{
+    uint8_t head[8] = {0};
+    char *path = keys_in_home(keys, "pubring.kbx");
+    const int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    const bool is_read = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head;
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return is_read && head[4] == 1 && !(head[7] & 0x02);
+}
+
+/* The home's own keyring: the keybox where there is one for gpg, else the old format, as gpg takes them. */
 static gpg_error_t keys_add_default_ring(struct keys *keys)
 {
     bool exists = false;
+    gpg_error_t err = 0;
     if (keys->program->options->use_keyboxd)
         return keys_add_keyboxd(keys);
-    gpg_error_t err = keys_add_home_ring(keys, "pubring.kbx", &exists);
+    if (keys_keybox_is_gpgsm(keys))
+        err = keys_add_home_ring(keys, "pubring.gpg", &exists);
+    if (!err && !exists)
+        err = keys_add_home_ring(keys, "pubring.kbx", &exists);
     if (!err && !exists)
         err = keys_add_home_ring(keys, "pubring.gpg", &exists);
     return err;
 }
 
-/* A --keyring name: without a slash it is in the home, as in gpg. */
+/* The file that a --keyring means: in the home where it has no slash, below the user's folder where it begins with ~/.
+ * What kind it is shows in its bytes, so the prefix that says so is dropped. NULL: out of core. */
+static char *keys_ring_path(const struct keys *keys, const char *name)
+{
+    static const char *const prefixes[] = {"gnupg-ring:", "gnupg-kbx:"};
+    struct options_environment environment;
+    char *path = NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+            name += strlen(prefixes[i]);
+    options_environment_get(&environment);
+    if (!strncmp(name, "~/", 2) && environment.home)
+        return asprintf(&path, "%s%s", environment.home, name + 1) < 0 ? NULL : path;
+    return strchr(name, '/') ? strdup(name) : keys_in_home(keys, name);
+}
+
 static gpg_error_t keys_add_ring(struct keys *keys, const char *name)
 {
-    if (strchr(name, '/'))
-        return keystore_add_keyring(keys->store, name, false);
-    char *path = keys_in_home(keys, name);
+    char *path = keys_ring_path(keys, name);
     if (!path)
         return gpg_error_from_syserror();
     gpg_error_t err = keystore_add_keyring(keys->store, path, false);
@@ -257,10 +289,10 @@ static gpg_error_t keys_add_stores(struct keys *keys)
     gpg_error_t err = 0;
     for (size_t i = 0; i < options->secret_key_files.n && !err; i++)
         err = keystore_add_secret_file(keys->store, options->secret_key_files.items[i], &keys->key_passphrases);
-    for (size_t i = 0; i < options->keyrings.n && !err; i++)
-        err = keys_add_ring(keys, options->keyrings.items[i]);
     if (!err && !options->no_default_keyring)
         err = keys_add_default_ring(keys);
+    for (size_t i = 0; i < options->keyrings.n && !err; i++)
+        err = keys_add_ring(keys, options->keyrings.items[i]);
     return err;
 }
 
@@ -317,6 +349,7 @@ static void keys_open_trustdb(struct keys *keys)
         report_warning(keys->program->report, "'%s' cannot be read: no key is trusted", path);
     free(path);
     keystore_set_trustdb(keys->store, keys->trustdb);
+    keystore_set_place(keys->store, keys->home);
 }
 
 gpg_error_t keys_new(const struct program *program, struct keys **ret)
@@ -667,6 +700,13 @@ gpg_error_t keys_recipients(struct keys *keys, struct chosen_keys *ret)
 static gpg_error_t keys_refuse_signer(struct keys *keys, gpg_error_t err, const char *name,
                                       const struct certificate *certificate)
 {
+    /* A key that is not there and an agent that is not there are two things. */
+    if (gpg_err_code(err) == GPG_ERR_NO_SECKEY && keys->program->options->secret_key_files.n == 0 &&
+        agent_connect(program_failure(keys->program), keys->agent)) {
+        if (name)
+            status_inv_sgnr(keys->program->status, keys_reason(err), name);
+        return gpg_error(GPG_ERR_NO_AGENT);
+    }
     if (!name && gpg_err_code(err) == GPG_ERR_NO_SECKEY)
         return fail(program_failure(keys->program), err,
                     "there is no secret key to sign with in '%s'; name one with -u or --secret-key-file", keys->home);

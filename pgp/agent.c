@@ -26,6 +26,8 @@ struct agent {
     bool listed;      /* the list has been asked for */
     bool ask_each;    /* a restricted agent does not list its keys: ask for each */
     bool unreachable; /* noticed by `have`, which is asked for many keys in a row */
+    gpg_error_t why;  /* of the first failure to reach it: later ones may only say that no program may be started now */
+    char sentence[FAILURE_SENTENCE_MAX];
 };
 
 struct agent_key {
@@ -79,11 +81,21 @@ static gpg_error_t ready(struct failure *failure, struct agent *agent)
     if (agent->link && !command(agent, "RESET", NULL))
         return 0;
     disconnect(agent);
-    return agent_link_open(failure, &agent->params, &agent->link);
+    struct failure own;
+    failure_init(&own);
+    gpg_error_t err = agent_link_open(&own, &agent->params, &agent->link);
+    if (err && !agent->why) {
+        agent->why = err;
+        failure_get(&own, agent->sentence);
+    }
+    failure_destroy(&own);
+    return err ? fail(failure, agent->why, "%s", *agent->sentence ? agent->sentence : gpg_strerror(agent->why)) : 0;
 }
 
 gpg_error_t agent_connect(struct failure *failure, struct agent *agent)
 {
+    if (agent->unreachable)
+        return fail(failure, agent->why, "%s", agent->sentence);
     return agent->link ? 0 : ready(failure, agent);
 }
 

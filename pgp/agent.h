@@ -41,7 +41,8 @@ MUST_CHECK gpg_error_t agent_open(struct failure *failure, const struct agent_pa
 void agent_free(struct agent *agent);
 
 /* Connects to the agent now, and starts it where it is not running: for who is about to lose the right to start
- * programs. The errors above; the next use tries again. FAILURE may be NULL. */
+ * programs. The errors above; the next use tries again, but when that fails as well this first failure is told. FAILURE
+ * may be NULL. */
 MUST_CHECK gpg_error_t agent_connect(struct failure *failure, struct agent *agent);
 
 /* A provider for keystore_set_provider. Its secret keys fail with GPG_ERR_NO_SECKEY, GPG_ERR_CANCELED,

@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -162,6 +164,10 @@ static gpg_error_t start_and_connect(struct failure *failure, const struct agent
                                      const char *socket_name, assuan_context_t *ret)
 {
     const char *program = params->program ? params->program : "gpg-agent";
+    if (strlen(socket_name) >= sizeof((struct sockaddr_un *)NULL)->sun_path)
+        return fail(failure, gpg_error(GPG_ERR_NO_AGENT),
+                    "gpg-agent cannot have a socket for %s: the name of the folder is too long for one (%zu octets)",
+                    params->home, sizeof((struct sockaddr_un *)NULL)->sun_path);
     gpg_error_t err = spawn(program, params->home);
     if (err)
         return fail(failure, gpg_error(GPG_ERR_NO_AGENT), "no gpg-agent runs for %s, and %s cannot be started: %s",

@@ -346,7 +346,9 @@ static gpg_error_t give_up(const struct search *search, struct failure *failure)
     if (search->without_key) {
         char names[NAMED_MAX * (2 * KEY_FPR_MAX + 2) + 40];
         name_recipients(search, names, sizeof names);
-        return fail(failure, gpg_error(GPG_ERR_NO_SECKEY), "no secret key for the message, which is for %s", names);
+        const char *place = search->params->keystore ? keystore_place(search->params->keystore) : NULL;
+        return fail(failure, gpg_error(GPG_ERR_NO_SECKEY), "no secret key%s%s for the message, which is for %s",
+                    place ? " in " : "", place ? place : "", names);
     }
     err = failure_get(&search->set->unusable, text);
     if (err)

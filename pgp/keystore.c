@@ -33,6 +33,7 @@ struct keystore {
     struct failure *failure;
     const struct trustdb *trustdb; /* borrowed; may be NULL */
     bool ignores_disabled;
+    const char *place_name; /* borrowed; may be NULL */
     struct secret_provider *provider;
     struct place *places;
     size_t place_n;
@@ -98,6 +99,16 @@ void keystore_set_trustdb(struct keystore *keystore, const struct trustdb *trust
 void keystore_ignore_disabled(struct keystore *keystore, bool ignore)
 {
     keystore->ignores_disabled = ignore;
+}
+
+void keystore_set_place(struct keystore *keystore, const char *place)
+{
+    keystore->place_name = place;
+}
+
+const char *keystore_place(const struct keystore *keystore)
+{
+    return keystore->place_name;
 }
 
 /* ---- places ---- */

@@ -47,6 +47,11 @@ struct secret_provider {
 /* Replaces the one there is, if any. */
 void keystore_set_provider(struct keystore *keystore, struct secret_provider *takes_provider);
 
+/* The name of the place that sentences give as searched (GnuPG's home). Borrowed as long as the keystore lives; NULL:
+ * none. */
+void keystore_set_place(struct keystore *keystore, const char *place);
+const char *keystore_place(const struct keystore *keystore);
+
 struct key_match {
     struct certificate *certificate; /* a reference of the caller's */
     int exact;                       /* number of the key named with `!`, else -1 */
