@@ -2,6 +2,7 @@
 #include "extract.h"
 #include "beneath.h"
 #include "names.h"
+#include "nameset.h"
 #include "restore.h"
 
 #include <errno.h>
@@ -26,7 +27,12 @@ struct extract {
     /* Links whose text does not say where they lead (beneath_climbs): malloced paths. */
     char **climbers;
     size_t n_climbers, climbers_room;
+    /* Places of links that were refused, and of folders that took such a place later. What was meant to go through a
+     * refused link must not land in a folder that merely has its name. NULL: none. */
+    struct nameset *refused;
 };
+
+enum { REFUSED_LINK, REFUSED_THEN_FOLDER };
 
 /* The member at hand: PATH is its plain name, LEAF the last component, PARENT the folder that it goes into. */
 struct place {
@@ -107,6 +113,30 @@ static gpg_error_t not_made(struct extract *extract, const struct tar_member *me
         notice(extract->params->read.notices, NOTICE_SUSPICIOUS, member->name, error, "cannot be made");
     }
     return 0;
+}
+
+static gpg_error_t refuse_link(struct extract *extract, const struct tar_member *member, const char *path)
+{
+    refuse(extract, member, NOTICE_BAD_SYMLINK, 0, *member->target ? member->target : "it has no target");
+    if (!extract->refused)
+        extract->refused = nameset_new();
+    if (!extract->refused)
+        return gpg_error_from_syserror();
+    return nameset_add(extract->refused, REFUSED_LINK, path, strlen(path), NULL);
+}
+
+/* Whether a folder on the way to PATH is a link that was refused. */
+static bool goes_through_refused(const struct extract *extract, const char *path)
+{
+    if (!extract->refused)
+        return false;
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        const size_t n = (size_t)(slash - path);
+        if (nameset_has(extract->refused, REFUSED_LINK, path, n) &&
+            !nameset_has(extract->refused, REFUSED_THEN_FOLDER, path, n))
+            return true;
+    }
+    return false;
 }
 
 /* ---- places ---- */
@@ -330,10 +360,8 @@ static gpg_error_t note_climber(struct extract *extract, const char *path, const
 static gpg_error_t make_symlink(struct extract *extract, const struct tar_member *member, const struct place *place)
 {
     const bool anywhere = extract->params->outside_links && *member->target;
-    if (!anywhere && !names_link_inside(place->path, member->target)) {
-        refuse(extract, member, NOTICE_BAD_SYMLINK, 0, *member->target ? member->target : "it has no target");
-        return 0;
-    }
+    if (!anywhere && !names_link_inside(place->path, member->target))
+        return refuse_link(extract, member, place->path);
     while (symlinkat(member->target, place->parent, place->leaf))
         if (!again(place))
             return not_made(extract, member);
@@ -457,6 +485,8 @@ static gpg_error_t make_member(struct extract *extract, const struct tar_member 
         break;
     case TAR_FOLDER:
         error = make_folder(extract, member, place);
+        if (!error && extract->refused)
+            error = nameset_add(extract->refused, REFUSED_THEN_FOLDER, place->path, strlen(place->path), NULL);
         break;
     case TAR_SYMLINK:
         error = make_symlink(extract, member, place);
@@ -497,7 +527,9 @@ static gpg_error_t extract_member(struct extract *extract, const struct tar_memb
     extract->root_stripped |= stripped;
     const char *slash = strrchr(place.path, '/');
     place.leaf = slash ? slash + 1 : place.path;
-    if (open_parent(extract, &place))
+    if (goes_through_refused(extract, place.path))
+        refuse(extract, member, NOTICE_THROUGH_LINK, 0, "its path runs through a link that was refused");
+    else if (open_parent(extract, &place))
         error = make_member(extract, member, &place);
     else
         error = not_made(extract, member);
@@ -517,6 +549,7 @@ static void extract_clear(struct extract *extract)
     for (size_t i = 0; i < extract->n_climbers; i++)
         free(extract->climbers[i]);
     free(extract->climbers);
+    nameset_free(extract->refused);
 }
 
 gpg_error_t tar_extract(const struct tar_extract_params *params, struct source *borrows_source,

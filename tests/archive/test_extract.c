@@ -106,6 +106,11 @@ static void test_links_out_and_through(void **state)
     tar_symlink(&tar, "d/up2", "../../outside");
     tar_symlink(&tar, "mixed", "d/../../outside");
     tar_symlink(&tar, "none", "");
+    /* Meant to go through a refused link: no folder of that name takes them, unless the archive has one. */
+    tar_file(&tar, "up/x", 0644, "through");
+    tar_file(&tar, "abs/sub/x", 0644, "through");
+    tar_folder(&tar, "mixed", 0755);
+    tar_file(&tar, "mixed/x", 0644, "sound");
     /* A harmless one, and members through it. */
     tar_folder(&tar, "real", 0755);
     tar_symlink(&tar, "l", "real");
@@ -127,9 +132,10 @@ static void test_links_out_and_through(void **state)
     extract(&ground, &tar, &outcome);
     assert_int_equal(outcome.error, 0);
     assert_int_equal(outcome.result.symlink, 6);
-    assert_int_equal(outcome.result.suspicious, 4);
-    assert_int_equal(outcome.heard.kinds[NOTICE_THROUGH_LINK], 4);
+    assert_int_equal(outcome.result.suspicious, 6);
+    assert_int_equal(outcome.heard.kinds[NOTICE_THROUGH_LINK], 6);
     assert_int_equal(outcome.result.hardlink, 1);
+    assert_true(target_is(&ground, "! test -e up && ! test -e abs && test -f mixed/x"));
     assert_true(target_is(&ground, "test -L lib.so && test -L a/b && test -L odd && test -L l && test -L s1/s2/l"));
     assert_true(target_is(&ground, "! test -L abs && ! test -L up && ! test -L d/up2 && ! test -L mixed && ! test -L m "
                                    "&& ! test -L shallow && test -z \"$(ls real)\""));
