@@ -38,8 +38,11 @@ gpg_error_t signals_install(void)
         if (old.sa_handler != SIG_IGN && sigaction(watched[i], &action, NULL))
             return gpg_error_from_syserror();
     }
+    /* A pipe that nobody reads and a file that may not grow are errors of write, to be told and cleaned up after. */
     action.sa_handler = SIG_IGN;
-    return sigaction(SIGPIPE, &action, NULL) ? gpg_error_from_syserror() : 0;
+    if (sigaction(SIGPIPE, &action, NULL) || sigaction(SIGXFSZ, &action, NULL))
+        return gpg_error_from_syserror();
+    return 0;
 }
 
 void signals_watch(struct run *run)
