@@ -284,6 +284,14 @@ static int open_file(struct writer *writer, const struct walk_entry *entry, stru
     return fd;
 }
 
+/* A file of 0 bytes may have more all the same: those of procfs say so of themselves. */
+static void check_empty(struct writer *writer, const struct walk_entry *entry, int fd)
+{
+    ssize_t got = read_at(writer, fd, 1, 0);
+    if (got)
+        flaw(writer, entry, got > 0 ? NOTICE_GREW : NOTICE_READ_ERROR, got > 0 ? 0 : gpg_error_from_errno(errno), NULL);
+}
+
 static gpg_error_t add_file(struct writer *writer, const struct walk_entry *entry)
 {
     struct stat status;
@@ -305,6 +313,8 @@ static gpg_error_t add_file(struct writer *writer, const struct walk_entry *entr
     } else {
         bool sound = true;
         err = put_header(writer, entry, &member);
+        if (!err && !member.size)
+            check_empty(writer, entry, fd);
         if (!err)
             err = put_content(writer, entry, fd, (struct extent){.at = 0, .n = member.size}, true, &sound);
         if (!err)
