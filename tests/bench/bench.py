@@ -12,10 +12,13 @@ import platform
 import random
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
 
 import data
 import plot
@@ -425,8 +428,14 @@ def report(bench, options, about):
             file.write(plot.svg(bench.points))
 
 
+def interrupted(number, frame):
+    raise KeyboardInterrupt
+
+
 def main():
     options = arguments()
+    signal.signal(signal.SIGTERM, interrupted)  # the scratch folder is removed then, too
+    signal.signal(signal.SIGHUP, interrupted)
     tools = {"measure": tool(options, "bench_measure"), "limits": tool(options, "bench_limits"),
              "program": os.path.abspath(options.program)}
     about = machine()
