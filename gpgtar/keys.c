@@ -772,6 +772,13 @@ static gpg_error_t keys_one_signer(struct keys *keys, const char *name, uint32_t
     key_fpr_hex(certificate_key(match.certificate, 0), fpr);
     status_key_considered(keys->program->status, fpr, 0);
     report_verbose(keys->program->report, "signing with key %s", fpr);
+    /* One that came from a file is unlocked already, and the agent may not even have it. */
+    if (keys->program->options->secret_key_files.n == 0 &&
+        (err = agent_unlock(program_failure(keys->program), keys->agent, secret))) {
+        certificate_free(match.certificate);
+        secret_key_free(secret);
+        return err;
+    }
     return keys_add_signer(signers, match.certificate, number, secret);
 }
 

@@ -16,6 +16,7 @@
 struct agent_entry {
     uint8_t grip[GRIP_OCTETS];
     bool on_card;
+    bool locked; /* has a passphrase, which the agent does not have in its cache */
 };
 
 struct agent {
@@ -167,7 +168,7 @@ static gpg_error_t grip_command(struct agent *agent, const char *name, const str
     return command(agent, line, NULL);
 }
 
-/* KEYINFO GRIP TYPE …; type T: on a card (token). */
+/* KEYINFO GRIP TYPE SERIAL ID CACHED PROTECTION …; type T: on a card (token), cached 1, protection P: a passphrase. */
 static gpg_error_t note_key(void *context, const char *line)
 {
     struct agent *agent = context;
@@ -182,7 +183,10 @@ static gpg_error_t note_key(void *context, const char *line)
         entry.grip[i] = (uint8_t)octet;
     }
     type = line[8 + GRIP_HEX + 1];
+    char cached = '-', protection = '-';
     entry.on_card = type == 'T';
+    entry.locked = type == 'D' && sscanf(line + 8 + GRIP_HEX + 2, " %*s %*s %c %c", &cached, &protection) == 2 &&
+                   cached != '1' && protection == 'P';
     if (type != 'T' && type != 'D')
         return 0;
     struct agent_entry *grown = reallocarray(agent->list, agent->list_n + 1, sizeof *grown);
@@ -397,6 +401,24 @@ static gpg_error_t key_sign(struct secret_key *secret_key, struct failure *failu
     err = parse_sexp(data, ret_sig);
     secret_free(data);
     return err ? explain(failure, agent, secret_key->key, err) : 0;
+}
+
+gpg_error_t agent_unlock(struct failure *failure, struct agent *agent, struct secret_key *secret_key)
+{
+    uint8_t nothing[64];
+    gcry_sexp_t signature = NULL;
+    for (size_t i = 0; i < agent->list_n; i++) {
+        struct agent_entry *entry = &agent->list[i];
+        if (!entry->locked || memcmp(entry->grip, secret_key->key->keygrip, GRIP_OCTETS) != 0)
+            continue;
+        /* The agent has no command for this; so it signs what nobody will ever see. */
+        gcry_randomize(nothing, sizeof nothing, GCRY_STRONG_RANDOM);
+        gpg_error_t err = key_sign(secret_key, failure, DIGEST_SHA512, nothing, sizeof nothing, &signature);
+        gcry_sexp_release(signature);
+        entry->locked = err != 0;
+        return err;
+    }
+    return 0;
 }
 
 static gpg_error_t canonical(gcry_sexp_t sexp, struct secret **ret)

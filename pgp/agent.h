@@ -50,6 +50,11 @@ MUST_CHECK gpg_error_t agent_connect(struct failure *failure, struct agent *agen
  * reached has no keys for `have` and `get`: GPG_ERR_NO_AGENT from `get`. NULL: out of core. */
 struct secret_provider *agent_provider(struct agent *agent);
 
+/* Lets the agent ask for the passphrase of SECRET_KEY (which its provider gave) now and not when all data has been
+ * hashed, where the key has one that is not cached. Keys on cards are left alone: each use may count there. Errors as of
+ * a signature. */
+MUST_CHECK gpg_error_t agent_unlock(struct failure *failure, struct agent *agent, struct secret_key *secret_key);
+
 /* Asks the person for a passphrase (GET_PASSPHRASE). CACHE_ID: NULL, or a name under which the agent keeps it. ERROR:
  * NULL, or what was wrong with the last one. With REPEAT it is a new one, to be typed twice and checked by the agent's
  * rules. GPG_ERR_CANCELED; GPG_ERR_NO_PIN_ENTRY and the like come through with a sentence. In loopback mode SOURCE is
