@@ -112,11 +112,18 @@ static gpg_error_t descriptor_write(struct descriptor *descriptor, const uint8_t
 
 /* ---- source ---- */
 
+/* What is read at once behind a seek: a page, for who seeks has perhaps only a few octets to look at. */
+#define AFTER_SEEK ((size_t)4096)
+/* Less than this is read rather than skipped: four system calls take as long as reading some 10 KiB from the cache, and
+ * disks read ahead more than that. */
+#define SEEK_MIN ((uint64_t)64 * 1024)
+
 struct fd_source {
     struct source source;
     struct descriptor descriptor;
     uint8_t *block;
     size_t capacity; /* of BLOCK */
+    size_t fill;     /* to be read into BLOCK next: little after a seek, then more and more */
     size_t begin;    /* BLOCK[begin … end) was read and not consumed */
     size_t end;
     bool at_end; /* a terminal would go on after its end */
@@ -141,9 +148,10 @@ static gpg_error_t fd_source_peek(struct source *source, const void **ret_bytes,
         if (!file->block)
             return gpg_error_from_syserror();
         file->begin = file->end = 0;
-        gpg_error_t error = fd_source_fill(file, file->block, file->capacity, &file->end);
+        gpg_error_t error = fd_source_fill(file, file->block, file->fill, &file->end);
         if (error)
             return error;
+        file->fill = file->fill < file->capacity / 2 ? 2 * file->fill : file->capacity;
     }
     *ret_bytes = file->block + file->begin;
     *ret_n = file->end - file->begin;
@@ -181,6 +189,7 @@ static gpg_error_t fd_source_seek(struct fd_source *file, uint64_t n)
         return fail(failure, gpg_error(GPG_ERR_TRUNCATED), "'%s' ends too early", file->descriptor.name);
     if (lseek(file->descriptor.fd, (off_t)n, SEEK_CUR) < 0)
         return fail_errno(failure, errno, "cannot seek in '%s'", file->descriptor.name);
+    file->fill = file->capacity < AFTER_SEEK ? file->capacity : AFTER_SEEK;
     return 0;
 }
 
@@ -194,7 +203,7 @@ static gpg_error_t fd_source_skip(struct source *source, uint64_t n)
         n -= part;
         if (!n)
             return 0;
-        if (file->descriptor.regular)
+        if (file->descriptor.regular && n >= SEEK_MIN)
             return fd_source_seek(file, n);
         const void *bytes;
         gpg_error_t error = fd_source_peek(source, &bytes, &there);
@@ -247,6 +256,7 @@ gpg_error_t fd_source_new(struct run *run, int fd, const char *name, bool closes
     }
     source_init(&file->source, &fd_source_ops);
     file->capacity = block ? block : 256 * 1024;
+    file->fill = file->capacity;
     gpg_error_t error = descriptor_init(&file->descriptor, run, fd, name, closes);
     if (error) {
         fd_source_free(&file->source);

@@ -83,6 +83,47 @@ static void test_read_and_skip(void **state)
             }
 }
 
+/* Large enough to seek, and then to read a few octets and many. */
+static void test_seek(void **state)
+{
+    enum { BIG = 700000 };
+    static uint8_t content[BIG], to[BIG];
+    (void)state;
+    for (size_t i = 0; i < BIG; i++)
+        content[i] = (uint8_t)(i * i >> 7 ^ i);
+    int fd = file_of(0);
+    assert_int_equal(write(fd, content, BIG), BIG);
+    static const size_t skips[] = {1000, 65535, 65536, 65537, 200000, BIG - 300000, BIG - 300000 + 1};
+    for (size_t block = 0; block <= 300000; block = block * 10 + 300)
+        for (size_t s = 0; s < ARRAY_SIZE(skips); s++)
+            for (unsigned peeks = 0; peeks < 2; peeks++) {
+                struct source *source;
+                const void *lent;
+                size_t got, first = 300000, skip = skips[s];
+                assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+                assert_int_equal(fd_source_new(NULL, fd, "x", false, block, &source), 0);
+                if (peeks)
+                    assert_int_equal(source_peek(source, &lent, &got), 0);
+                assert_int_equal(source_read(source, to, first, &got), 0);
+                gpg_error_t error = source_skip(source, skip);
+                if (skip > BIG - first) {
+                    assert_int_equal(gpg_err_code(error), GPG_ERR_TRUNCATED);
+                } else {
+                    assert_int_equal(error, 0);
+                    size_t at = first + skip;
+                    while (source_peek(source, &lent, &got) == 0 && got) {
+                        assert_memory_equal(lent, content + at, got);
+                        source_consume(source, got);
+                        at += got;
+                    }
+                    assert_int_equal(at, BIG);
+                    assert_int_equal(source_finish(source), 0);
+                }
+                source_free(source);
+            }
+    close(fd);
+}
+
 static void test_pump(void **state)
 {
     (void)state;
@@ -312,10 +353,15 @@ int main(void)
     for (size_t i = 0; i < LENGTH; i++)
         bytes[i] = (uint8_t)(i + 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read_and_skip), cmocka_unit_test(test_pump),
-        cmocka_unit_test(test_not_closed),    cmocka_unit_test(test_read_error),
-        cmocka_unit_test(test_write_error),   cmocka_unit_test(test_large_write_to_pipes_and_sockets),
-        cmocka_unit_test(test_cancel_wakes),  cmocka_unit_test(test_full),
+        cmocka_unit_test(test_read_and_skip),
+        cmocka_unit_test(test_seek),
+        cmocka_unit_test(test_pump),
+        cmocka_unit_test(test_not_closed),
+        cmocka_unit_test(test_read_error),
+        cmocka_unit_test(test_write_error),
+        cmocka_unit_test(test_large_write_to_pipes_and_sockets),
+        cmocka_unit_test(test_cancel_wakes),
+        cmocka_unit_test(test_full),
         cmocka_unit_test(test_whole_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
