@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "aead.h"
 
+#include "framing.h"
 #include "hkdf.h"
 
 #include "stream/ring.h"
@@ -453,5 +454,211 @@ out:
         codec_clear(&self->codec);
         free(self);
     }
+    return err;
+}
+
+/* --- Seeking --- */
+
+/* body ▸ chunk and what follows it ▸ opened in place ▸ lent */
+struct aead_seek {
+    struct source source;
+    struct codec codec;
+    struct source *body; /* borrowed */
+    uint64_t index;      /* of the next chunk */
+    uint64_t total;      /* octets of plaintext before it */
+    size_t held;    /* octets of the next chunk at BLOCK + CHUNK + AEAD_TAG_SIZE: read to see whether it is there */
+    size_t at, n;   /* BLOCK[at … n) was opened and not consumed */
+    bool passed;    /* a chunk was skipped */
+    bool end;       /* the last tag was right */
+    uint8_t *block; /* a chunk and its tag, and AEAD_TAG_SIZE octets more */
+};
+
+static gpg_error_t check_last_tag(const struct aead_seek *seek, uint8_t *tag)
+{
+    gpg_error_t err = final_start(&seek->codec, seek->codec.cipher[0], seek->index, seek->total);
+    return err ? err : piece_open(seek->codec.cipher[0], NULL, 0, tag);
+}
+
+/* Opens the chunk of which N octets with the tag stand in the block. */
+static gpg_error_t open_chunk(struct aead_seek *seek, size_t n)
+{
+    gcry_cipher_hd_t cipher = seek->codec.cipher[0];
+    if (n < AEAD_TAG_SIZE)
+        return gpg_error(GPG_ERR_CHECKSUM);
+    n -= AEAD_TAG_SIZE;
+    gpg_error_t err = chunk_start(&seek->codec, cipher, seek->index);
+    if (!err)
+        err = piece_open(cipher, seek->block, n, seek->block + n);
+    if (err)
+        return err;
+    seek->index++;
+    seek->total += n;
+    seek->n = n;
+    return 0;
+}
+
+/* Reads and opens the next chunk, and checks the last tag where it follows. */
+static gpg_error_t next_chunk(struct aead_seek *seek)
+{
+    const size_t unit = seek->codec.chunk + AEAD_TAG_SIZE;
+    size_t got;
+    seek->at = seek->n = 0;
+    memmove(seek->block, seek->block + unit, seek->held);
+    gpg_error_t err = source_read(seek->body, seek->block + seek->held, unit + AEAD_TAG_SIZE - seek->held, &got);
+    if (err)
+        return err;
+    got += seek->held;
+    seek->held = AEAD_TAG_SIZE;
+    if (got == unit + AEAD_TAG_SIZE)
+        return open_chunk(seek, unit);
+    if (got < AEAD_TAG_SIZE)
+        return gpg_error(GPG_ERR_TRUNCATED);
+    seek->held = 0;
+    got -= AEAD_TAG_SIZE;
+    err = got ? open_chunk(seek, got) : 0;
+    if (!err)
+        err = check_last_tag(seek, seek->block + got);
+    if (err)
+        seek->n = 0;
+    seek->end = !err;
+    return err;
+}
+
+static gpg_error_t aead_seek_peek(struct source *source, const void **ret_bytes, size_t *ret_n)
+{
+    struct aead_seek *seek = CONTAINER(source, struct aead_seek, source);
+    while (seek->at == seek->n && !seek->end) {
+        gpg_error_t err = next_chunk(seek);
+        if (err)
+            return err;
+    }
+    *ret_bytes = seek->block + seek->at;
+    *ret_n = seek->n - seek->at;
+    return 0;
+}
+
+static void aead_seek_consume(struct source *source, size_t n)
+{
+    CONTAINER(source, struct aead_seek, source)->at += n;
+}
+
+bool aead_skip_passes(const struct source *source, uint64_t n)
+{
+    const struct aead_seek *seek = CONTAINER(source, struct aead_seek, source);
+    const size_t open = seek->n - seek->at;
+    return !seek->end && n >= open && n - open >= seek->codec.chunk;
+}
+
+bool aead_has_passed(const struct source *source)
+{
+    return CONTAINER(source, struct aead_seek, source)->passed;
+}
+
+/* Skips N whole chunks. Whether they were there the last tag shows. */
+static gpg_error_t pass_chunks(struct aead_seek *seek, uint64_t n)
+{
+    const uint64_t unit = seek->codec.chunk + AEAD_TAG_SIZE;
+    if (n > UINT64_MAX / unit)
+        return gpg_error(GPG_ERR_TRUNCATED);
+    gpg_error_t err = source_skip(seek->body, n * unit - seek->held);
+    if (err)
+        return err;
+    seek->passed = true;
+    seek->held = 0;
+    seek->index += n;
+    seek->total += n * seek->codec.chunk;
+    return 0;
+}
+
+static gpg_error_t aead_seek_skip(struct source *source, uint64_t n)
+{
+    struct aead_seek *seek = CONTAINER(source, struct aead_seek, source);
+    for (;;) {
+        const size_t open = seek->n - seek->at;
+        const size_t part = open < n ? open : (size_t)n;
+        seek->at += part;
+        n -= part;
+        gpg_error_t err = 0;
+        if (!n)
+            return 0;
+        if (seek->end)
+            return gpg_error(GPG_ERR_TRUNCATED);
+        if (n >= seek->codec.chunk) {
+            err = pass_chunks(seek, n / seek->codec.chunk);
+            n %= seek->codec.chunk;
+        } else {
+            err = next_chunk(seek);
+        }
+        if (err)
+            return err;
+    }
+}
+
+/* From the last chunk opened to the last tag. */
+static gpg_error_t pass_rest(struct aead_seek *seek)
+{
+    const uint64_t unit = seek->codec.chunk + AEAD_TAG_SIZE;
+    const size_t held = seek->held;
+    uint8_t end[2 * AEAD_TAG_SIZE]; /* the octets held, and the last ones of the body */
+    uint64_t left;
+    memcpy(end, seek->block + unit, held);
+    gpg_error_t err = packet_body_to_end(seek->body, end + held, AEAD_TAG_SIZE, &left);
+    if (err)
+        return err;
+    if (held + left < AEAD_TAG_SIZE)
+        return gpg_error(GPG_ERR_TRUNCATED);
+    const size_t seen = held + (left < AEAD_TAG_SIZE ? (size_t)left : AEAD_TAG_SIZE);
+    left = left + held - AEAD_TAG_SIZE;
+    const uint64_t rest = left % unit;
+    if (rest && rest < AEAD_TAG_SIZE)
+        return gpg_error(GPG_ERR_CHECKSUM);
+    seek->index += left / unit + (rest ? 1 : 0);
+    seek->total += left / unit * seek->codec.chunk + (rest ? rest - AEAD_TAG_SIZE : 0);
+    return check_last_tag(seek, end + seen - AEAD_TAG_SIZE);
+}
+
+static gpg_error_t aead_seek_finish(struct source *source)
+{
+    struct aead_seek *seek = CONTAINER(source, struct aead_seek, source);
+    gpg_error_t err = 0;
+    while (!err && !seek->end && !seek->passed)
+        err = next_chunk(seek);
+    if (!err && !seek->end)
+        err = pass_rest(seek);
+    return err;
+}
+
+static void aead_seek_free(struct source *source)
+{
+    struct aead_seek *seek = CONTAINER(source, struct aead_seek, source);
+    codec_clear(&seek->codec);
+    free(seek->block);
+    free(seek);
+}
+
+static const struct source_ops aead_seek_ops = {.peek = aead_seek_peek,
+                                                .consume = aead_seek_consume,
+                                                .skip = aead_seek_skip,
+                                                .finish = aead_seek_finish,
+                                                .free = aead_seek_free};
+
+gpg_error_t aead_seek_source_new(struct failure *failure, const struct aead_params *params, const struct secret *key,
+                                 struct source *borrows_body, struct source **ret)
+{
+    struct aead_seek *seek = calloc(1, sizeof *seek);
+    if (!seek)
+        return gpg_error_from_syserror();
+    source_init(&seek->source, &aead_seek_ops);
+    seek->body = borrows_body;
+    gpg_error_t err = codec_init(&seek->codec, failure, params, key, 0);
+    if (!err) {
+        seek->block = malloc(seek->codec.chunk + 2 * AEAD_TAG_SIZE);
+        if (!seek->block)
+            err = gpg_error_from_syserror();
+    }
+    if (err)
+        aead_seek_free(&seek->source);
+    else
+        *ret = &seek->source;
     return err;
 }

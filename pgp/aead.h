@@ -51,6 +51,16 @@ MUST_CHECK gpg_error_t aead_sink_new(struct run *run, const struct aead_params *
  * caller words it, so that a wrong session key and damaged data read the same. */
 MUST_CHECK gpg_error_t aead_source_new(struct run *run, const struct aead_params *params, const struct secret *key,
                                        unsigned workers, struct source *borrows_body, struct source **ret);
+/* The same without threads for who takes only parts: skip goes over whole chunks by skipping in BODY, which is one of
+ * packet_body_source. What is lent is still authenticated by its chunk. After such a skip finish goes to the end of
+ * BODY by skipping too, and checks the last tag alone: with it the number of chunks and the total length. Memory: one
+ * chunk. */
+MUST_CHECK gpg_error_t aead_seek_source_new(struct failure *failure, const struct aead_params *params,
+                                            const struct secret *key, struct source *borrows_body, struct source **ret);
+/* SOURCE is one of aead_seek_source_new. Whether a skip of N octets goes over a chunk. */
+bool aead_skip_passes(const struct source *source, uint64_t n);
+/* Whether one did. */
+bool aead_has_passed(const struct source *source);
 
 /* One piece of its own, for encrypted session keys and secret keys: TEXT (N bytes) is encrypted, or decrypted, in
  * place. NONCE has the AEAD's nonce size. The lengths of CIPHER's and KEY's key must match (GPG_ERR_INV_KEYLEN).

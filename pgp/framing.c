@@ -139,6 +139,9 @@ struct body_source {
     uint8_t type;
     enum packet_length form; /* of the part being read: LENGTH_PARTIAL: another follows */
     uint64_t left;           /* in this part; not for LENGTH_INDETERMINATE */
+    uint64_t part, before;   /* lengths of this part and the one before it; 0: definite, or none */
+    bool assumes;            /* that parts which are skipped are as long as this one */
+    bool assumed;            /* and has done so: the next length octet is where one was expected */
 };
 
 static gpg_error_t body_cut(struct body_source *body)
@@ -154,8 +157,15 @@ static gpg_error_t body_ready(struct body_source *body, bool *ret_end)
         gpg_error_t error = new_format_length(body->failure, body->raw, &part);
         if (error)
             return error;
+        if (body->assumed && part.form == LENGTH_PARTIAL && part.length != body->part)
+            return fail(body->failure, gpg_error(GPG_ERR_INV_PACKET),
+                        "the content stands in parts of different lengths, over which nobody can seek: read it as a "
+                        "whole");
+        body->assumed = false;
         body->form = part.form;
         body->left = part.length;
+        body->before = body->part;
+        body->part = part.form == LENGTH_PARTIAL ? part.length : 0;
     }
     *ret_end = body->form == LENGTH_DEFINITE && !body->left;
     return 0;
@@ -211,6 +221,14 @@ static gpg_error_t body_source_read(struct source *source, void *to, size_t n, s
     return 0;
 }
 
+/* How many whole parts behind this one a skip of N octets may go over unseen. */
+static uint64_t parts_ahead(const struct body_source *body, uint64_t n)
+{
+    if (!body->assumes || body->form != LENGTH_PARTIAL || body->part != body->before || n <= body->left)
+        return 0;
+    return (n - body->left) / body->part;
+}
+
 static gpg_error_t body_source_skip(struct source *source, uint64_t n)
 {
     struct body_source *body = CONTAINER(source, struct body_source, source);
@@ -222,15 +240,64 @@ static gpg_error_t body_source_skip(struct source *source, uint64_t n)
         if (error)
             return error;
         uint64_t part = body->form != LENGTH_INDETERMINATE && n > body->left ? body->left : n;
-        error = source_skip(body->raw, part);
+        uint64_t more = parts_ahead(body, n);
+        error = source_skip(body->raw, part + more * (body->part + 1)); /* one length octet each */
         if (gpg_err_code(error) == GPG_ERR_TRUNCATED)
             return body_cut(body);
         if (error)
             return error;
         if (body->form != LENGTH_INDETERMINATE)
             body->left -= part;
-        n -= part;
+        body->assumed = more;
+        n -= part + more * body->part;
     }
+    return 0;
+}
+
+void packet_body_assume_equal_parts(struct source *source)
+{
+    CONTAINER(source, struct body_source, source)->assumes = true;
+}
+
+/* Reads the next GOT octets behind those HELD in TAIL, of which only the last N stay. */
+static gpg_error_t tail_read(struct body_source *body, uint8_t *tail, size_t n, size_t *held, size_t got)
+{
+    size_t drop = *held + got > n ? *held + got - n : 0, done;
+    memmove(tail, tail + drop, *held - drop);
+    *held -= drop;
+    gpg_error_t error = source_read(body->raw, tail + *held, got, &done);
+    if (!error && done < got)
+        error = body_cut(body);
+    *held += got;
+    return error;
+}
+
+gpg_error_t packet_body_to_end(struct source *source, uint8_t *tail, size_t n, uint64_t *ret_passed)
+{
+    struct body_source *body = CONTAINER(source, struct body_source, source);
+    uint64_t passed = 0;
+    size_t held = 0;
+    if (body->form == LENGTH_INDETERMINATE)
+        return gpg_error(GPG_ERR_INV_PACKET);
+    for (;;) {
+        bool end;
+        gpg_error_t error = body_ready(body, &end);
+        if (error)
+            return error;
+        if (end)
+            break;
+        size_t last = body->left < n ? (size_t)body->left : n;
+        error = source_skip(body->raw, body->left - last);
+        if (gpg_err_code(error) == GPG_ERR_TRUNCATED)
+            return body_cut(body);
+        if (!error)
+            error = tail_read(body, tail, n, &held, last);
+        if (error)
+            return error;
+        passed += body->left;
+        body->left = 0;
+    }
+    *ret_passed = passed;
     return 0;
 }
 
@@ -272,6 +339,7 @@ gpg_error_t packet_body_source(struct failure *failure, const struct packet *pac
     body->type = packet->type;
     body->form = packet->form;
     body->left = packet->length;
+    body->part = packet->form == LENGTH_PARTIAL ? packet->length : 0;
     *ret = &body->source;
     return 0;
 }

@@ -53,6 +53,16 @@ MUST_CHECK gpg_error_t packet_next(struct failure *failure, struct source *sourc
 MUST_CHECK gpg_error_t packet_body_source(struct failure *failure, const struct packet *packet,
                                           struct source *borrows_raw, struct source **ret);
 
+/* BODY is one of the above. From now on its skip takes the parts of a partial body for equally long once two
+ * neighbours were, and goes over the length octets between those it skips without a look: in an encrypted packet each
+ * look costs a chunk. The next length octet that is read must fit (GPG_ERR_INV_PACKET: the parts differ); a skip
+ * beyond the end of the body may be noticed only there. */
+void packet_body_assume_equal_parts(struct source *body);
+
+/* Goes to the end of BODY, one of the above with lengths, by skipping: *RET_PASSED octets were left. TAIL gets the last
+ * N of them, or all, where there are fewer. */
+MUST_CHECK gpg_error_t packet_body_to_end(struct source *body, uint8_t *tail, size_t n, uint64_t *ret_passed);
+
 /* The whole body of a packet of at most LIMIT octets (more: GPG_ERR_TOO_LARGE, before anything is allocated), in memory
  * that the caller frees (wipe it where it holds secrets). GPG_ERR_INV_PACKET where the length is not definite. */
 MUST_CHECK gpg_error_t packet_body_read(struct failure *failure, const struct packet *packet, struct source *raw,

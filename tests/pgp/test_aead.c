@@ -3,6 +3,7 @@
 #include "samples.h"
 
 #include "pgp/aead.h"
+#include "pgp/framing.h"
 
 #define LENGTH_MAX (3 * AEAD_BLOCK_SIZE)
 
@@ -293,6 +294,166 @@ static void failures_come_through(void **state)
     secret_free(key);
 }
 
+/* --- Seeking --- */
+
+/* A packet over SEALED, and how to open it. */
+struct seeking {
+    struct aead_params params;
+    struct gathered packet;
+    struct source *raw, *body, *source;
+};
+
+static void seeking_open(struct seeking *seeking, const uint8_t *sealed, size_t n)
+{
+    struct sink *sink;
+    struct packet packet;
+    struct secret *key = secret_from(session_key, sizeof session_key);
+    bool end;
+    assert_int_equal(packet_body_sink(PACKET_AEAD, 512, faulty_sink_new(&seeking->packet, SIZE_MAX), false, &sink), 0);
+    assert_int_equal(push(sink, sealed, n, 0), 0);
+    seeking->raw = memory_source_new(seeking->packet.bytes, seeking->packet.n, 0);
+    assert_int_equal(packet_next(NULL, seeking->raw, &packet, &end), 0);
+    assert_int_equal(packet_body_source(NULL, &packet, seeking->raw, &seeking->body), 0);
+    assert_int_equal(aead_seek_source_new(NULL, &seeking->params, key, seeking->body, &seeking->source), 0);
+    secret_free(key);
+}
+
+static void seeking_close(struct seeking *seeking)
+{
+    source_free(seeking->source);
+    source_free(seeking->body);
+    source_free(seeking->raw);
+    gathered_clear(&seeking->packet);
+}
+
+/* Reads FIRST octets, skips, reads LAST more (or what there is) and finishes. What is read must be right. */
+static gpg_error_t seek_in(struct seeking *seeking, size_t first, size_t skip, size_t last)
+{
+    static uint8_t to[sizeof plain];
+    size_t got;
+    gpg_error_t err = source_read(seeking->source, to, first, &got);
+    if (got)
+        assert_memory_equal(to, plain, got);
+    if (!err)
+        err = source_skip(seeking->source, skip);
+    if (err)
+        return err;
+    err = source_read(seeking->source, to, last, &got);
+    if (got)
+        assert_memory_equal(to, plain + first + skip, got);
+    return err ? err : source_finish(seeking->source);
+}
+
+static void every_skip(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {0, 1, 64, 65, 128, 200, 320, 600};
+    for (unsigned kind = AEAD_PACKET_20; kind <= AEAD_SEIPD_2; kind++)
+        for (uint8_t octet = 0; octet < 3; octet++)
+            for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+                const size_t n = lengths[i];
+                struct seeking seeking = {.params = params_of(kind, AEAD_OCB, octet)};
+                struct gathered sealed;
+                seal(NULL, &seeking.params, n, 0, 0, &sealed);
+                for (size_t first = 0; first <= n; first += 1 + first)
+                    for (size_t skip = 0; skip <= n - first + 70; skip += 1 + skip / 6)
+                        for (size_t last = 0; last <= 130; last += 65) {
+                            seeking_open(&seeking, sealed.bytes, sealed.n);
+                            gpg_error_t err = seek_in(&seeking, first, skip, last);
+                            if (skip <= n - first)
+                                assert_int_equal(err, 0);
+                            else /* a last chunk or tag taken for a whole chunk fails as one */
+                                assert_true(gpg_err_code(err) == GPG_ERR_TRUNCATED ||
+                                            gpg_err_code(err) == GPG_ERR_CHECKSUM);
+                            seeking_close(&seeking);
+                        }
+                gathered_clear(&sealed);
+            }
+}
+
+/* 5 chunks and a bit; 70 octets are read, so that two chunks are open, and skipped is up to octet TO: where CHUNK of a
+ * changed octet is opened, it is noticed, and where it was passed over, not. */
+static bool is_opened(size_t chunk, size_t to, bool reads)
+{
+    const size_t landing = to / 64;
+    if (chunk < 2 || landing <= 2) /* the latter: no chunk is passed over, so all are opened in the end */
+        return true;
+    return chunk == landing && (reads || to % 64);
+}
+
+static void flips_beside_skips(void **state)
+{
+    (void)state;
+    enum { N = 5 * 64 + 20, PIECE = 64 + AEAD_TAG_SIZE };
+    for (unsigned kind = AEAD_PACKET_20; kind <= AEAD_SEIPD_2; kind++) {
+        struct seeking seeking = {.params = params_of(kind, AEAD_OCB, 0)};
+        struct gathered sealed;
+        seal(NULL, &seeking.params, N, 0, 0, &sealed);
+        for (size_t at = 0; at < sealed.n; at++)
+            for (size_t to = 70; to < N; to += 14)
+                for (unsigned last = 0; last < 2; last++) {
+                    const bool in_last_tag = at >= sealed.n - AEAD_TAG_SIZE;
+                    const bool noticed = in_last_tag || is_opened(at / PIECE, to, last);
+                    sealed.bytes[at] ^= 1;
+                    seeking_open(&seeking, sealed.bytes, sealed.n);
+                    assert_int_equal(gpg_err_code(seek_in(&seeking, 70, to - 70, last)),
+                                     noticed ? GPG_ERR_CHECKSUM : 0);
+                    assert_int_equal(aead_has_passed(seeking.source), to / 64 > 2 && at / PIECE >= 2);
+                    seeking_close(&seeking);
+                    sealed.bytes[at] ^= 1;
+                }
+        gathered_clear(&sealed);
+    }
+}
+
+/* Among the chunks passed over, or behind: one left out, one twice, octets missing or too many. */
+static void wrong_lengths_beside_skips(void **state)
+{
+    (void)state;
+    enum { CHUNKS = 8, N = CHUNKS * 64, PIECE = 64 + AEAD_TAG_SIZE };
+    for (unsigned kind = AEAD_PACKET_20; kind <= AEAD_SEIPD_2; kind++) {
+        struct seeking seeking = {.params = params_of(kind, AEAD_OCB, 0)};
+        struct gathered sealed;
+        uint8_t longer[N + (CHUNKS + 2) * PIECE];
+        seal(NULL, &seeking.params, N, 0, 0, &sealed);
+        for (size_t skip = 200; skip <= N - 10; skip += 31)
+            for (unsigned last = 0; last < 2; last++)
+                for (size_t change = 1; change <= PIECE; change++) {
+                    const size_t at = 2 * PIECE + 5; /* in the third chunk */
+                    memcpy(longer, sealed.bytes, at);
+                    memcpy(longer + at, sealed.bytes + at + change, sealed.n - at - change);
+                    seeking_open(&seeking, longer, sealed.n - change);
+                    assert_int_not_equal(seek_in(&seeking, 10, skip, last), 0);
+                    seeking_close(&seeking);
+                    memcpy(longer + at + change, sealed.bytes + at, sealed.n - at);
+                    seeking_open(&seeking, longer, sealed.n + change);
+                    assert_int_not_equal(seek_in(&seeking, 10, skip, last), 0);
+                    seeking_close(&seeking);
+                }
+        gathered_clear(&sealed);
+    }
+}
+
+static void tells_what_a_skip_passes(void **state)
+{
+    (void)state;
+    struct seeking seeking = {.params = params_of(AEAD_SEIPD_2, AEAD_OCB, 0)};
+    struct gathered sealed;
+    seal(NULL, &seeking.params, 640, 0, 0, &sealed);
+    for (size_t first = 1; first < 200; first++)
+        for (size_t skip = 0; skip < 300; skip += 3) {
+            seeking_open(&seeking, sealed.bytes, sealed.n);
+            assert_int_equal(source_skip(seeking.source, first), 0);
+            const bool passed = aead_has_passed(seeking.source), passes = aead_skip_passes(seeking.source, skip);
+            assert_int_equal(passed, first >= 64);
+            assert_int_equal(source_skip(seeking.source, skip), 0);
+            assert_int_equal(aead_has_passed(seeking.source), passed || passes);
+            assert_int_equal(source_finish(seeking.source), 0);
+            seeking_close(&seeking);
+        }
+    gathered_clear(&sealed);
+}
+
 /* The encrypted packets of RFC 9580 A.8 … A.11, with the session keys given there. */
 static void vectors(void **state)
 {
@@ -373,6 +534,10 @@ int main(void)
         cmocka_unit_test(header_round_trip),
         cmocka_unit_test(refuses_parameters),
         cmocka_unit_test(failures_come_through),
+        cmocka_unit_test(every_skip),
+        cmocka_unit_test(flips_beside_skips),
+        cmocka_unit_test(wrong_lengths_beside_skips),
+        cmocka_unit_test(tells_what_a_skip_passes),
         cmocka_unit_test(single_pieces),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

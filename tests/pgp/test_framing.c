@@ -352,6 +352,126 @@ static void sink_fails(void **state)
     }
 }
 
+static struct source *body_of(struct source *raw)
+{
+    struct source *body;
+    struct packet packet;
+    bool end;
+    assert_int_equal(packet_next(NULL, raw, &packet, &end), 0);
+    assert_int_equal(packet_body_source(NULL, &packet, raw, &body), 0);
+    return body;
+}
+
+/* Reads FIRST octets, skips, and reads the rest. */
+static void skip_equal_parts(const struct gathered *packet, const uint8_t *content, size_t n, size_t first, size_t skip)
+{
+    static uint8_t to[12000];
+    struct source *raw = memory_source_new(packet->bytes, packet->n, 100), *body = body_of(raw);
+    size_t got;
+    packet_body_assume_equal_parts(body);
+    assert_int_equal(source_read(body, to, first, &got), 0);
+    gpg_error_t err = source_skip(body, skip);
+    if (skip > n - first) { /* the last part may have been taken for a whole one: the next look notices */
+        if (!err)
+            err = source_read(body, to, 1, &got);
+        assert_int_equal(gpg_err_code(err), GPG_ERR_TRUNCATED);
+    } else {
+        assert_int_equal(err, 0);
+        assert_int_equal(source_read(body, to, sizeof to, &got), 0);
+        assert_int_equal(got, n - first - skip);
+        assert_memory_equal(to, content + first + skip, got);
+    }
+    source_free(body);
+    source_free(raw);
+}
+
+static void skips_equal_parts(void **state)
+{
+    static const size_t ends[] = {0, 1, 190, 191, 192, 511};
+    static uint8_t content[10 * 512 + 511];
+    (void)state;
+    fill_random(content, sizeof content, 8);
+    for (size_t parts = 0; parts <= 10; parts += 5)
+        for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+            struct gathered out;
+            struct sink *sink;
+            const size_t n = parts * 512 + ends[i];
+            assert_int_equal(packet_body_sink(PACKET_LITERAL, 512, faulty_sink_new(&out, SIZE_MAX), false, &sink), 0);
+            assert_int_equal(push(sink, content, n, 0), 0);
+            for (size_t first = 0; first <= n; first += 73)
+                for (size_t skip = 0; skip <= n - first + 2; skip += skip % 512 == 510 ? 1 : 10)
+                    skip_equal_parts(&out, content, n, first, skip);
+            gathered_clear(&out);
+        }
+}
+
+/* Parts that turn out to differ are refused where their length octets are missed. */
+static void parts_that_differ(void **state)
+{
+    uint8_t bytes[2 + 4 * 512 + 3 + 1024 + 2];
+    size_t n = 0;
+    (void)state;
+    memset(bytes, 'x', sizeof bytes);
+    bytes[n++] = 0xC0 | PACKET_LITERAL;
+    for (unsigned i = 0; i < 4; i++, n += 512)
+        bytes[n++] = 0xE9;
+    bytes[n++] = 0xEA;
+    n += 1024;
+    bytes[n] = 0;
+    for (size_t skip = 0; skip <= 4 * 512 + 1024; skip++) {
+        struct source *raw = memory_source_new(bytes, n + 1, 0), *body = body_of(raw);
+        packet_body_assume_equal_parts(body);
+        const void *lent;
+        size_t lent_n = 0;
+        gpg_error_t err = source_skip(body, skip);
+        if (!err)
+            err = source_peek(body, &lent, &lent_n);
+        if (skip < 5 * 512) /* nothing was missed */
+            assert_int_equal(gpg_err_code(err), skip < 4 * 512 ? 0 : GPG_ERR_INV_PACKET);
+        source_free(body);
+        source_free(raw);
+    }
+}
+
+/* The end of bodies in all forms, from every place in them. */
+static void goes_to_the_end(void **state)
+{
+    enum { LENGTH = 1400, TAIL_MAX = 20 };
+    static uint8_t content[LENGTH];
+    static const size_t parts[] = {512, 1024, 2048};
+    (void)state;
+    fill_random(content, sizeof content, 9);
+    for (size_t p = 0; p < ARRAY_SIZE(parts); p++)
+        for (size_t n = 0; n <= LENGTH; n += n % 512 > 505 || n % 512 < 6 ? 1 : 50) {
+            struct gathered out;
+            struct sink *sink;
+            assert_int_equal(packet_body_sink(PACKET_AEAD, parts[p], faulty_sink_new(&out, SIZE_MAX), false, &sink), 0);
+            assert_int_equal(push(sink, content, n, 0), 0);
+            for (size_t first = 0; first <= n; first += n - first > TAIL_MAX + 60 ? 60 : 1) {
+                struct source *raw = memory_source_new(out.bytes, out.n, 0), *body = body_of(raw);
+                uint8_t tail[TAIL_MAX], read[LENGTH];
+                uint64_t passed;
+                size_t got, expected = n - first < TAIL_MAX ? n - first : TAIL_MAX;
+                assert_int_equal(source_read(body, read, first, &got), 0);
+                assert_int_equal(packet_body_to_end(body, tail, TAIL_MAX, &passed), 0);
+                assert_int_equal(passed, n - first);
+                assert_memory_equal(tail, content + n - expected, expected);
+                assert_int_equal(source_finish(body), 0);
+                source_free(body);
+                source_free(raw);
+            }
+            for (size_t cut = out.n - 1; cut > 2 && cut + 600 > out.n; cut--) {
+                struct source *raw = memory_source_new(out.bytes, cut, 0), *body = body_of(raw);
+                uint8_t tail[TAIL_MAX];
+                uint64_t passed;
+                assert_int_equal(gpg_err_code(packet_body_to_end(body, tail, TAIL_MAX, &passed)), GPG_ERR_TRUNCATED);
+                source_free(body);
+                source_free(raw);
+            }
+            gathered_clear(&out);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +485,9 @@ int main(void)
         cmocka_unit_test(small_parts),
         cmocka_unit_test(ends_early),
         cmocka_unit_test(read_and_skip),
+        cmocka_unit_test(skips_equal_parts),
+        cmocka_unit_test(parts_that_differ),
+        cmocka_unit_test(goes_to_the_end),
         cmocka_unit_test(whole_body),
         cmocka_unit_test(sink_fails),
     };
