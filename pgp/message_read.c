@@ -281,7 +281,10 @@ static gpg_error_t start_decryption(struct message *message, const struct aead_p
         /* OCB and GCM are faster than reading (measured): one worker. EAX is not. */
         if (jobs && aead->aead != AEAD_EAX)
             jobs = 1;
-        err = aead_source_new(message->run, aead, session_key->key, jobs, layer->body, &layer->inner);
+        if (message->params.seek)
+            err = aead_seek_source_new(notes(message), aead, session_key->key, layer->body, &layer->inner);
+        else
+            err = aead_source_new(message->run, aead, session_key->key, jobs, layer->body, &layer->inner);
         break;
     default:
         message->verdict->unprotected = true;
@@ -552,7 +555,7 @@ static gpg_error_t finish_decryption(struct message *message, struct layer *laye
                                               .text = "the message was changed after encryption (ignored)"});
         err = 0;
     } else if (!err && layer->protection != PROTECT_NONE) {
-        message->verdict->integrity_ok = true;
+        message->verdict->integrity_ok = !message->verdict->passed_over;
     }
     return err;
 }
@@ -581,11 +584,26 @@ static gpg_error_t layer_close(struct message *message)
     return 0;
 }
 
+/* Of a message parts of which were passed over, nothing more is read in the encryption. */
+static void leave_content(struct message *message)
+{
+    while (!top(message)->encrypted) {
+        layer_free(top(message));
+        message->layers--;
+    }
+}
+
 static gpg_error_t ascend(struct message *message)
 {
-    gpg_error_t err = source_finish(message->content);
-    if (!err)
-        err = verdict_content_end(message->signatures, &message->verdict->literal);
+    gpg_error_t err = 0;
+    if (message->verdict->passed_over) {
+        leave_content(message);
+        err = layer_close(message);
+    } else {
+        err = source_finish(message->content);
+        if (!err)
+            err = verdict_content_end(message->signatures, &message->verdict->literal);
+    }
     while (!err && message->layers > 1) {
         err = layer_tail(message);
         if (!err)
@@ -688,7 +706,8 @@ static gpg_error_t message_peek(struct source *source, const void **ret_bytes, s
 static void message_consume(struct source *source, size_t n)
 {
     struct message *message = CONTAINER(source, struct message, source);
-    verdict_update(message->signatures, message->lent, n);
+    if (!message->verdict->passed_over)
+        verdict_update(message->signatures, message->lent, n);
     message->lent += n;
     message->given += n;
     source_consume(message->content, n);
@@ -697,7 +716,7 @@ static void message_consume(struct source *source, size_t n)
 static gpg_error_t message_finish(struct source *source)
 {
     struct message *message = CONTAINER(source, struct message, source);
-    for (;;) {
+    while (!message->verdict->passed_over) {
         const void *bytes = NULL;
         size_t n = 0;
         gpg_error_t err = message_peek(source, &bytes, &n);
@@ -710,7 +729,46 @@ static gpg_error_t message_finish(struct source *source)
     gpg_error_t err = ascend(message);
     if (err)
         return tell(message, err);
-    message->verdict->complete = true;
+    message->verdict->complete = !message->verdict->passed_over;
+    return 0;
+}
+
+/* Reads N octets and drops them. */
+static gpg_error_t read_over(struct source *source, uint64_t n)
+{
+    struct message *message = CONTAINER(source, struct message, source);
+    while (n) {
+        const void *bytes = NULL;
+        size_t lent = 0;
+        gpg_error_t err = message_peek(source, &bytes, &lent);
+        if (err)
+            return err;
+        if (!lent)
+            return fail(run_failure(message->run), gpg_error(GPG_ERR_TRUNCATED), "the content is cut short");
+        const size_t part = lent < n ? lent : (size_t)n;
+        message_consume(source, part);
+        n -= part;
+    }
+    return 0;
+}
+
+static gpg_error_t message_skip(struct source *source, uint64_t n)
+{
+    struct message *message = CONTAINER(source, struct message, source);
+    const struct source *aead = message->layer[1].inner;
+    const uint64_t limit = message->params.max_output;
+    if (!message->verdict->passed_over && !aead_skip_passes(aead, n))
+        return read_over(source, n);
+    gpg_error_t err = 0;
+    if (limit && n > limit - message->given)
+        err = fail(notes(message), gpg_error(GPG_ERR_TOO_LARGE), "the content is larger than the limit of %llu bytes",
+                   (unsigned long long)limit);
+    else
+        err = source_skip(message->content, n);
+    message->verdict->passed_over = aead_has_passed(aead);
+    if (err)
+        return tell(message, err);
+    message->given += n;
     return 0;
 }
 
@@ -733,6 +791,24 @@ static void message_free(struct source *source)
 static const struct source_ops message_ops = {
     .peek = message_peek, .consume = message_consume, .finish = message_finish, .free = message_free};
 
+static const struct source_ops message_seek_ops = {.peek = message_peek,
+                                                   .consume = message_consume,
+                                                   .skip = message_skip,
+                                                   .finish = message_finish,
+                                                   .free = message_free};
+
+/* Whether the content stands in AEAD as it is. */
+static bool can_seek(const struct message *message)
+{
+    const struct layer *outer = &message->layer[1];
+    if (!message->params.seek || message->layers < 2 || !outer->encrypted)
+        return false;
+    for (unsigned i = 2; i < message->layers; i++)
+        if (message->layer[i].inner)
+            return false;
+    return outer->protection == PROTECT_PACKET_20 || outer->protection == PROTECT_SEIPD_2;
+}
+
 /* Whether the first packet belongs to an encrypted message: then decryption brings a thread of its own for reading. */
 static gpg_error_t begins_encrypted(struct source *raw, bool *ret)
 {
@@ -749,10 +825,10 @@ static gpg_error_t begins_encrypted(struct source *raw, bool *ret)
 
 /* Armor is taken off, and where it pays a thread put behind. */
 static gpg_error_t open_raw(struct run *run, struct failure *failure, unsigned jobs, struct source *takes_raw,
-                            struct source **ret)
+                            struct source **ret, bool *ret_armored)
 {
     struct source *raw = takes_raw;
-    bool armored, encrypted = false;
+    bool armored = false, encrypted = false;
     gpg_error_t err = armor_detect(raw, &armored);
     if (!err && armored) {
         struct source *text = raw;
@@ -771,6 +847,7 @@ static gpg_error_t open_raw(struct run *run, struct failure *failure, unsigned j
         source_free(raw);
     else
         *ret = raw;
+    *ret_armored = armored;
     return err;
 }
 
@@ -788,13 +865,15 @@ gpg_error_t message_source_new(struct run *run, const struct read_params *params
     failure_init(&message->inside);
     message->run = run;
     message->params = *params;
+    bool armored = false;
     message->esks = esk_set_new();
     message->signatures = verdict_new(&message->params);
     gpg_error_t err = message->esks && message->signatures ? 0 : gpg_error(GPG_ERR_ENOMEM);
     if (err)
         source_free(takes_raw);
     else
-        err = open_raw(run, &message->failure, params->jobs, takes_raw, &message->raw);
+        err = open_raw(run, &message->failure, params->jobs, takes_raw, &message->raw, &armored);
+    message->params.seek = params->seek && !armored;
     if (!err) {
         message->verdict = verdict_message(message->signatures);
         message->layer[0].packets = message->raw;
@@ -806,8 +885,17 @@ gpg_error_t message_source_new(struct run *run, const struct read_params *params
         source_free(&message->source);
         return err;
     }
+    if (can_seek(message)) {
+        message->source.ops = &message_seek_ops;
+        packet_body_assume_equal_parts(message->content);
+    }
     *ret = &message->source;
     return 0;
+}
+
+bool message_seeks(const struct source *message)
+{
+    return message->ops == &message_seek_ops;
 }
 
 bool message_is_light(const struct source *source)
@@ -877,7 +965,8 @@ gpg_error_t message_verify_detached(struct run *run, const struct read_params *p
     struct failure *failure = run_failure(run);
     struct source *packets = NULL, *content = takes_content;
     struct verdict *verdict = verdict_new(params);
-    gpg_error_t err = open_raw(run, failure, 0, takes_signatures, &packets);
+    bool armored;
+    gpg_error_t err = open_raw(run, failure, 0, takes_signatures, &packets, &armored);
     if (!err && !verdict)
         err = gpg_error(GPG_ERR_ENOMEM);
     if (!err)

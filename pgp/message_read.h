@@ -86,7 +86,8 @@ struct read_params {
     bool allow_weak_digests;
     uint64_t max_output; /* bytes of content at most, 0: no limit (bomb limit) */
     uint32_t now;
-    unsigned jobs;                                                   /* 0: no threads */
+    bool seek;     /* RAW can skip cheaply, and parts of the content will be skipped: see message_seeks */
+    unsigned jobs; /* 0: no threads */
     void (*event)(void *context, const struct message_event *event); /* called on the thread that pulls; may be NULL */
     void *context;
 };
@@ -98,6 +99,8 @@ struct message_verdict {
     bool announced;      /* signatures were announced before the content; as `encrypted` known from the start on */
     bool unprotected;    /* packet 9, or an MDC error that was ignored */
     bool complete;       /* read to the very end, grammar kept */
+    bool passed_over;    /* parts of the content were skipped unread: what was lent is authenticated, and the last tag
+                            was right, but no signature was looked at */
     unsigned signatures; /* number of verdicts */
     const struct signature_verdict *verdict;
     unsigned good;    /* GOOD and GOOD_KEY_EXPIRED */
@@ -125,6 +128,12 @@ MUST_CHECK gpg_error_t message_source_new(struct run *run, const struct read_par
 /* Whether the content costs next to nothing where it is taken, because nothing is hashed or expanded there: then
  * another thread in between does not pay. */
 bool message_is_light(const struct source *message);
+/* With read_params.seek: whether source_skip on the content goes over what it skips, which is so for AEAD where nothing
+ * is compressed or armored. A chunk is passed over where all of it is skipped; until one was, all is read and hashed,
+ * and signatures are checked as ever. After that finish goes to the last tag by skipping too: the content's rest, what
+ * follows it in the encryption and signatures are left unread (passed_over). Else skip reads, and threads are started
+ * as without the flag. */
+bool message_seeks(const struct source *message);
 /* Borrowed; valid until the source is freed. */
 const struct message_verdict *message_verdict(const struct source *message);
 

@@ -555,12 +555,161 @@ static void without_the_key(void **state)
     load("samples/msgs/p256.gpg", &bytes, &n);
     read_from(&params, bytes, n, 0, SIZE_MAX, &outcome);
     assert_int_equal(gpg_err_code(outcome.code), GPG_ERR_NO_SECKEY);
-    assert_int_equal(outcome.events, 2);
-    assert_int_equal(outcome.event[1], EVENT_NO_SECKEY);
+    static const enum message_event_kind expected[] = {EVENT_ENC_TO, EVENT_NO_SECKEY, EVENT_BEGIN_DECRYPTION,
+                                                       EVENT_DECRYPTION_FAILED, EVENT_END_DECRYPTION};
+    assert_int_equal(outcome.events, ARRAY_SIZE(expected));
+    assert_memory_equal(outcome.event, expected, sizeof expected);
     outcome_clear(&outcome);
     free(bytes);
     keystore_free(keystore);
     failure_destroy(&failure);
+}
+
+/* --- Seeking --- */
+
+enum { SEEK_N = 5000 };
+static uint8_t seek_content[SEEK_N];
+
+/* A literal with the announcement of a signature that never comes, in chunks of 64 octets. */
+static void put_announced(struct gathered *to, enum protection protection)
+{
+    static const uint8_t one_pass[] = {3, 0, DIGEST_SHA512, PUBKEY_EDDSA, 1, 2, 3, 4, 5, 6, 7, 8, 1};
+    struct gathered literal, inner = {0};
+    fill_text(seek_content, sizeof seek_content, 3);
+    put_literal(&literal, seek_content, SEEK_N);
+    put_packet(&inner, PACKET_ONE_PASS, one_pass, sizeof one_pass);
+    struct gathered joined;
+    struct sink *sink = faulty_sink_new(&joined, SIZE_MAX);
+    assert_int_equal(sink_write(sink, inner.bytes, inner.n), 0);
+    assert_int_equal(sink_write(sink, literal.bytes, literal.n), 0);
+    sink_free(sink);
+    put_encrypted(to, protection, "right", &joined);
+    gathered_clear(&joined);
+    gathered_clear(&inner);
+    gathered_clear(&literal);
+}
+
+/* Reads FIRST octets, skips, reads LAST more and finishes. */
+static void seek_in(const struct gathered *made, bool seeks, uint64_t limit, size_t first, size_t skip, size_t last,
+                    struct outcome *ret)
+{
+    static const char *const right[] = {"right", NULL};
+    struct passphrases passphrases = {.list = right};
+    const struct passphrase_source asked = {.ask = ask, .context = &passphrases};
+    const struct read_params params = {.passphrases = &asked,
+                                       .seek = true,
+                                       .jobs = 1,
+                                       .max_output = limit,
+                                       .now = 1800000000,
+                                       .event = note_event,
+                                       .context = ret};
+    struct run *run = run_new();
+    struct source *message;
+    uint8_t to[SEEK_N];
+    size_t got;
+    *ret = (struct outcome){0};
+    struct source *raw = faulty_source_new(made->bytes, made->n, 333, SIZE_MAX);
+    assert_int_equal(message_source_new(run, &params, raw, &message), 0);
+    assert_int_equal(message_seeks(message), seeks);
+    ret->code = source_read(message, to, first, &got);
+    assert_memory_equal(to, seek_content, got);
+    if (!ret->code)
+        ret->code = source_skip(message, skip);
+    if (!ret->code) {
+        ret->code = source_read(message, to, last, &got);
+        assert_memory_equal(to, seek_content + first + skip, got);
+    }
+    if (!ret->code)
+        ret->code = source_finish(message);
+    ret->verdict = *message_verdict(message);
+    assert_int_equal(gpg_err_code(failure_get(run_failure(run), ret->sentence)), gpg_err_code(ret->code));
+    source_free(message);
+    run_free(run);
+}
+
+static bool has_event(const struct outcome *outcome, enum message_event_kind kind)
+{
+    for (unsigned i = 0; i < outcome->events; i++)
+        if (outcome->event[i] == kind)
+            return true;
+    return false;
+}
+
+static void seeks_in_aead(void **state)
+{
+    (void)state;
+    for (unsigned protection = PROTECT_SEIPD_1; protection <= PROTECT_SEIPD_2; protection++) {
+        const bool seeks = protection != PROTECT_SEIPD_1;
+        struct gathered made;
+        put_announced(&made, protection);
+        for (size_t first = 0; first <= 1300; first += 650)
+            for (size_t skip = 0; skip <= SEEK_N - first; skip += 1 + skip / 2)
+                for (size_t last = 0; last <= SEEK_N; last += SEEK_N / 2) {
+                    struct outcome outcome;
+                    seek_in(&made, seeks, 0, first, skip, last, &outcome);
+                    const bool passed = outcome.verdict.passed_over;
+                    assert_int_equal(outcome.code, 0);
+                    /* Up to 63 octets of the chunk are open, so that less than 64 passes none and 127 and more does. */
+                    if (!seeks || skip < 64 || skip >= 127)
+                        assert_int_equal(passed, seeks && skip >= 127);
+                    assert_int_equal(outcome.verdict.complete, !passed);
+                    assert_int_equal(outcome.verdict.integrity_ok, !passed);
+                    assert_int_equal(outcome.verdict.signatures, passed ? 0 : 1);
+                    assert_int_equal(has_event(&outcome, EVENT_SIGNATURE), !passed);
+                    assert_int_equal(has_event(&outcome, EVENT_GOOD_MDC), !passed);
+                    assert_true(has_event(&outcome, EVENT_DECRYPTION_OKAY));
+                    outcome_clear(&outcome);
+                }
+        gathered_clear(&made);
+    }
+}
+
+/* Octets passed over may be wrong, all others and the length may not. */
+static void seeking_and_damage(void **state)
+{
+    (void)state;
+    for (unsigned protection = PROTECT_PACKET_20; protection <= PROTECT_SEIPD_2; protection++) {
+        struct gathered made;
+        struct outcome outcome;
+        put_announced(&made, protection);
+        for (unsigned last = 0; last < 2; last++) {
+            made.bytes[made.n / 2] ^= 1;
+            seek_in(&made, true, 0, 100, 4500, last, &outcome);
+            assert_int_equal(outcome.code, 0);
+            outcome_clear(&outcome);
+            seek_in(&made, true, 0, 100, 1000, SEEK_N, &outcome);
+            assert_int_equal(gpg_err_code(outcome.code), GPG_ERR_CHECKSUM);
+            assert_true(has_event(&outcome, EVENT_DECRYPTION_FAILED));
+            outcome_clear(&outcome);
+            made.bytes[made.n / 2] ^= 1;
+            made.bytes[made.n - 1] ^= 1;
+            seek_in(&made, true, 0, 100, 4500, last, &outcome);
+            assert_int_equal(gpg_err_code(outcome.code), GPG_ERR_CHECKSUM);
+            assert_false(has_event(&outcome, EVENT_DECRYPTION_OKAY));
+            outcome_clear(&outcome);
+            made.bytes[made.n - 1] ^= 1;
+            for (size_t cut = 1; cut < 600; cut += 7) {
+                struct gathered shorter = made;
+                shorter.n -= cut;
+                seek_in(&shorter, true, 0, 100, 4500, last, &outcome);
+                assert_int_not_equal(outcome.code, 0);
+                assert_false(has_event(&outcome, EVENT_DECRYPTION_OKAY));
+                outcome_clear(&outcome);
+            }
+        }
+        /* Something behind the message, and more content than there may be or is. */
+        put_packet(&made, PACKET_USER_ID, "x", 1);
+        seek_in(&made, true, 0, 100, 4500, 0, &outcome);
+        assert_int_equal(gpg_err_code(outcome.code), GPG_ERR_INV_PACKET);
+        outcome_clear(&outcome);
+        seek_in(&made, true, 4000, 100, 4500, 0, &outcome);
+        assert_int_equal(gpg_err_code(outcome.code), GPG_ERR_TOO_LARGE);
+        outcome_clear(&outcome);
+        seek_in(&made, true, 0, 100, 14500, 0, &outcome);
+        assert_int_not_equal(outcome.code, 0);
+        outcome_clear(&outcome);
+        gathered_clear(&made);
+    }
 }
 
 static void unprotected_on_request(void **state)
@@ -656,6 +805,8 @@ int main(void)
         cmocka_unit_test(events_in_order),
         cmocka_unit_test(no_oracle),
         cmocka_unit_test(without_the_key),
+        cmocka_unit_test(seeks_in_aead),
+        cmocka_unit_test(seeking_and_damage),
         cmocka_unit_test(unprotected_on_request),
         cmocka_unit_test(detached),
     };
