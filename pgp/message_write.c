@@ -191,19 +191,23 @@ static gpg_error_t stage_armor(const struct message_sink *self, struct sink **ch
     return armor_sink_new(params->detached ? "PGP SIGNATURE" : "PGP MESSAGE", params->comments, crc, below, chain);
 }
 
-/* A packet of TYPE whose body begins with HEADER. */
-static gpg_error_t stage_packet(unsigned type, const void *header, size_t header_n, struct sink **chain)
+/* Parts of packets with AEAD: who seeks reads each part's length, so they are many times what a disk reads at once, and
+ * not larger than the blocks that come out of AEAD, so that little of them is gathered. */
+#define AEAD_PART (1024 * 1024)
+
+/* A packet of TYPE in parts of PART octets (0: the usual) whose body begins with HEADER. */
+static gpg_error_t stage_packet(unsigned type, size_t part, const void *header, size_t header_n, struct sink **chain)
 {
     struct sink *below = *chain;
     *chain = NULL;
-    gpg_error_t error = packet_body_sink(type, 0, below, false, chain);
+    gpg_error_t error = packet_body_sink(type, part, below, false, chain);
     return error ? error : sink_write(*chain, header, header_n);
 }
 
 static gpg_error_t stage_mdc(const struct message_sink *self, struct sink **chain)
 {
     static const uint8_t version = 1;
-    gpg_error_t error = stage_packet(PACKET_SEIPD, &version, 1, chain);
+    gpg_error_t error = stage_packet(PACKET_SEIPD, 0, &version, 1, chain);
     if (error)
         return error;
     struct sink *below = *chain;
@@ -223,7 +227,8 @@ static gpg_error_t stage_aead(const struct message_sink *self, struct sink **cha
     };
     uint8_t header[AEAD_HEADER_MAX];
     aead_params_fresh(&aead);
-    gpg_error_t error = stage_packet(seipd ? PACKET_SEIPD : PACKET_AEAD, header, aead_put_header(&aead, header), chain);
+    gpg_error_t error =
+        stage_packet(seipd ? PACKET_SEIPD : PACKET_AEAD, AEAD_PART, header, aead_put_header(&aead, header), chain);
     if (error)
         return error;
     /* AES in OCB and GCM is faster than everything around it (0.07 and 0.2 ns/byte): one worker keeps up. */
@@ -237,7 +242,7 @@ static gpg_error_t stage_aead(const struct message_sink *self, struct sink **cha
 static gpg_error_t stage_compress(const struct message_sink *self, struct sink **chain)
 {
     const struct message_params *params = self->params;
-    gpg_error_t error = stage_packet(PACKET_COMPRESSED, &params->compress, 1, chain);
+    gpg_error_t error = stage_packet(PACKET_COMPRESSED, 0, &params->compress, 1, chain);
     if (error)
         return error;
     struct sink *below = *chain;
