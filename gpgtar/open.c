@@ -43,6 +43,7 @@ struct opening {
     struct strings members;
     unsigned workers;
     struct source *raw;         /* the archive's bytes, until CONTENT owns them */
+    bool quick;                 /* --quick, of an archive in which one can seek */
     struct source *signed_file; /* --verify SIGNATURE FILE */
     struct source *message;     /* NULL for a plain tar; owned by CONTENT */
     struct source *content;     /* the tar's bytes */
@@ -59,12 +60,22 @@ static struct failure *open_failure(const struct opening *opening)
 
 /* ---- the bytes ---- */
 
-static gpg_error_t open_archive(const struct opening *opening, struct source **ret)
+/* --quick is for those who take parts: listing and extraction. */
+static bool open_is_quick(const struct options *options, int fd)
+{
+    struct stat status;
+    return options->quick && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+           (options->command == COMMAND_LIST || (options->command == COMMAND_EXTRACT && !options->dry_run));
+}
+
+static gpg_error_t open_archive(struct opening *opening, struct source **ret)
 {
     const char *name = opening->program->options->archive;
     struct run *run = opening->program->run;
-    if (!name)
+    if (!name) {
+        opening->quick = open_is_quick(opening->program->options, STDIN_FILENO);
         return fd_source_new(run, STDIN_FILENO, "standard input", false, 0, ret);
+    }
     const int fd = open(name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         gpg_error_t err = gpg_error_from_syserror();
@@ -75,6 +86,7 @@ static gpg_error_t open_archive(const struct opening *opening, struct source **r
         close(fd);
         return fail(open_failure(opening), gpg_error(GPG_ERR_EISDIR), "'%s' is a folder, not an archive", name);
     }
+    opening->quick = open_is_quick(opening->program->options, fd);
     return fd_source_new(run, fd, name, true, 0, ret);
 }
 
@@ -157,6 +169,7 @@ static gpg_error_t open_prepare(struct opening *opening)
         err = open_read_params(opening);
     if (!err)
         err = open_archive(opening, &opening->raw);
+    opening->read.seek = opening->quick;
     if (!err && !options->skip_crypto && options->command == COMMAND_VERIFY && options->names.n == 1)
         err = detached_is_signature(opening->raw, &detached);
     if (!err && detached) {
@@ -218,7 +231,8 @@ static gpg_error_t open_content(struct opening *opening)
         opening->message = below;
     }
     /* Skipping needs the source itself: a ring would have read the bytes already. */
-    if (program->options->quick || opening->workers == 0 || (opening->message && message_is_light(opening->message))) {
+    opening->quick = opening->quick && (!opening->message || message_seeks(opening->message));
+    if (opening->quick || opening->workers == 0 || (opening->message && message_is_light(opening->message))) {
         opening->content = below;
         return 0;
     }
@@ -240,15 +254,14 @@ static void open_close_content(struct opening *opening)
 /* Reads to the end and judges. 0: the content may be released. */
 static gpg_error_t open_verdict(struct opening *opening)
 {
-    const struct options *options = opening->program->options;
     gpg_error_t err = source_finish(opening->content);
     if (!opening->message)
         return err;
     const struct message_verdict *verdict = message_verdict(opening->message);
-    if (!err && !(options->quick && opening->content->skipped))
+    if (!err && !verdict->passed_over)
         err = events_policy(&opening->events, verdict);
     else if (!err)
-        report_note(opening->program->report, "only a part of the archive was read: its signature was not checked");
+        report_note(opening->program->report, "only parts of the archive were read: its signature was not checked");
     if (!err && verdict->unprotected)
         report_warning(opening->program->report,
                        "the archive has no integrity protection: what was taken may be forged");
@@ -473,7 +486,7 @@ static gpg_error_t open_work(struct opening *opening)
         .concatenated = options->concatenated,
         .decrypted = opening->message && message_verdict(opening->message)->encrypted,
         .salvage = options->salvage,
-        .quick = options->quick,
+        .quick = opening->quick,
         .max_size = options->max_size,
         .max_files = options->max_files,
     };
@@ -559,6 +572,8 @@ gpg_error_t open_command(const struct program *program)
         if (!err)
             err = open_work(&opening);
     }
+    if (err && opening.message && message_verdict(opening.message)->passed_over)
+        report_note(program->report, "not all of the archive was read: without --quick it may be readable");
     open_close_content(&opening);
     source_free(opening.raw);
     source_free(opening.signed_file);
