@@ -367,6 +367,9 @@ static bool digest_bounds(const struct key *const *keys, size_t n, unsigned *ret
         *ret_exact = *ret_exact || keys[i]->algo == PUBKEY_ECDSA;
         *ret_minimum = size;
     }
+    for (size_t i = 0; i < n && !*ret_exact; i++)
+        if (digest_minimum(keys[i]) > *ret_minimum)
+            *ret_minimum = digest_minimum(keys[i]);
     return true;
 }
 
