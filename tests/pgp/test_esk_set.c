@@ -99,19 +99,26 @@ static struct keystore *keystore_of(struct failure *failure, const char *name)
 }
 
 /* Version 4 says little about a wrong passphrase: among many packets the right one is found by the data itself. */
+/* OTHERS packets for other passphrases, then one for "right": some of the others seem to fit it too (version 4). */
+static struct esk_set *right_behind(unsigned others, const struct session_key *session_key)
+{
+    struct esk_set *set = esk_set_new();
+    for (unsigned i = 0; i < others; i++) {
+        char other[16];
+        snprintf(other, sizeof other, "other %u", i);
+        add_passphrase(set, 4, other, session_key);
+    }
+    add_passphrase(set, 4, "right", session_key);
+    return set;
+}
+
 static void passphrase_among_many(void **state)
 {
     (void)state;
     struct session_key session_key;
     uint8_t head[MDC_PREFIX_MAX];
-    struct esk_set *set = esk_set_new();
     assert_int_equal(session_key_new(CIPHER_AES256, &session_key), 0);
-    for (unsigned i = 0; i < 400; i++) {
-        char other[16];
-        snprintf(other, sizeof other, "other %u", i);
-        add_passphrase(set, 4, other, &session_key);
-    }
-    add_passphrase(set, 4, "right", &session_key);
+    struct esk_set *set = right_behind(63, &session_key);
     put_head(&session_key, head);
     char right[] = "right", wrong[] = "wrong";
     struct passphrase_source source = {.ask = says, .context = right};
@@ -119,6 +126,11 @@ static void passphrase_among_many(void **state)
     const struct esk_target target = {.protection = PROTECT_SEIPD_1, .head = head, .head_n = sizeof head};
     expect_open(set, &params, &target, &session_key);
     source.context = wrong;
+    assert_int_equal(refused(set, &params, &target), GPG_ERR_BAD_PASSPHRASE);
+    esk_set_free(set);
+    /* A passphrase is tried on 64 packets and no more. */
+    source.context = right;
+    set = right_behind(64, &session_key);
     assert_int_equal(refused(set, &params, &target), GPG_ERR_BAD_PASSPHRASE);
     session_key_clear(&session_key);
     esk_set_free(set);
