@@ -116,7 +116,7 @@ static gpg_error_t descriptor_write(struct descriptor *descriptor, const uint8_t
 #define AFTER_SEEK ((size_t)4096)
 /* Less than this is read rather than skipped: four system calls take as long as reading some 10 KiB from the cache, and
  * disks read ahead more than that. */
-#define SEEK_MIN ((uint64_t)64 * 1024)
+#define SEEK_MIN ((uint64_t)32 * 1024)
 
 struct fd_source {
     struct source source;
