@@ -3,14 +3,18 @@
 
 #include "stream/fd.h"
 
+#include <errno.h>
 #include <gcrypt.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 /* 100 × 10 ms. */
 #define TRIES 100
+/* What libgcrypt allocates for itself is smaller; what is larger (the memory of Argon2), it can do without. */
+#define SMALL 65536
 
 static atomic_uint tries;
 
@@ -37,6 +41,24 @@ static int out_of_core(void *context, size_t n, unsigned flags)
     return 1;
 }
 
+/* For what libgcrypt allocates without looking whether it got it (1.10: the context of a curve, points). */
+static void *allocate(size_t n)
+{
+    void *bytes;
+    if (!n) {
+        errno = EINVAL;
+        return NULL;
+    }
+    while (!(bytes = malloc(n)))
+        if (n > SMALL || !out_of_core(NULL, n, 0))
+            break;
+    if (!bytes && n <= SMALL) {
+        memory_say(STDERR_FILENO);
+        _exit(1);
+    }
+    return bytes;
+}
+
 static void fatal(void *context, int code, const char *text)
 {
     (void)context;
@@ -55,4 +77,6 @@ void memory_install(void)
     /* The second call already makes libgcrypt allocate. */
     gcry_set_fatalerror_handler(fatal, NULL);
     gcry_set_outofcore_handler(out_of_core, NULL);
+    /* Secure memory, and all freeing, stay libgcrypt's own. */
+    gcry_set_allocation_handler(allocate, NULL, NULL, NULL, NULL);
 }

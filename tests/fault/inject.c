@@ -231,7 +231,7 @@ extern void *__libc_realloc(void *old, size_t n);
 
 #ifndef FAULT_NO_MEMORY
 /* Of the allocations only those that the program and the libraries which it rests on make themselves: the C library's
- * name service asserts that it always has memory. */
+ * name service and libgpg-error's streams assert that they always have memory. */
 static struct {
     uintptr_t from, to;
 } ranges[8];
@@ -241,7 +241,7 @@ static int note_range(struct dl_phdr_info *object, size_t size, void *context)
 {
     (void)size;
     (void)context;
-    static const char *const ours[] = {"libarchive.so", "libgcrypt.so", "libassuan.so", "libgpg-error.so"};
+    static const char *const ours[] = {"libarchive.so", "libgcrypt.so", "libassuan.so"};
     bool counts = !*object->dlpi_name; /* the program */
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         counts = counts || strstr(object->dlpi_name, ours[i]);

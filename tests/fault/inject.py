@@ -191,7 +191,7 @@ def inject(scenario, group, way, nth):
     hit = scenario.place.under(f'hit-{scenario.name}-{group}-{way}-{nth}'.replace(' ', ''))
     how, _, on = way.partition(' ')
     env = {'LD_PRELOAD': f'{ASAN} {INJECT}'.strip(), 'FAULT_CALLS': group, 'FAULT_NTH': str(nth), 'FAULT_HIT': hit,
-           'FAULT_HOW': how if how == 'short' else str(getattr(errno, how)), 'ASAN_OPTIONS': 'detect_leaks=0'}
+           'FAULT_HOW': how if how == 'short' else str(getattr(errno, how))}
     if on:
         env['FAULT_ON'] = '1'
     where = f'{scenario.name} {group} {way} {nth}'
