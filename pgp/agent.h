@@ -51,8 +51,8 @@ MUST_CHECK gpg_error_t agent_connect(struct failure *failure, struct agent *agen
 struct secret_provider *agent_provider(struct agent *agent);
 
 /* Lets the agent ask for the passphrase of SECRET_KEY (which its provider gave) now and not when all data has been
- * hashed, where the key has one that is not cached. Keys on cards are left alone: each use may count there. Errors as of
- * a signature. */
+ * hashed, where the key has one that is not cached. Keys on cards are left alone: each use may count there. Errors as
+ * of a signature. */
 MUST_CHECK gpg_error_t agent_unlock(struct failure *failure, struct agent *agent, struct secret_key *secret_key);
 
 /* Asks the person for a passphrase (GET_PASSPHRASE). CACHE_ID: NULL, or a name under which the agent keeps it. ERROR:
