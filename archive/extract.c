@@ -644,6 +644,12 @@ gpg_error_t tar_extract_to_sink(const struct tar_read_params *params, struct sou
         error = tar_reader_next(reader, &member);
         if (error || !member)
             break;
+        if (member->kind == TAR_HARDLINK && params->n_names) {
+            /* Its content stands under the other name only; to go on without a word would lose it. */
+            ret->hardlink++;
+            ret->skipped++;
+            notice(params->notices, NOTICE_BAD_HARDLINK, member->name, 0, member->target);
+        }
         if (member->kind != TAR_FILE)
             continue;
         error = pour(reader, member, borrows_sink, params, ret);

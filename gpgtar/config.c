@@ -65,7 +65,8 @@ gpg_error_t config_read(const char *folder, const char *base, struct failure *fa
         err = gpg_error(GPG_ERR_ENOMEM);
         goto out;
     }
-    if (access(path, F_OK) && (errno == ENOENT || errno == ENOTDIR))
+    /* A folder that this user may not enter (another user's home under su or sudo) has nothing for him. */
+    if (access(path, F_OK) && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
         goto out;
     err = file_read_whole(failure, path, CONFIG_MAX_BYTES, &bytes, &n);
     if (err)

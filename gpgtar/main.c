@@ -7,6 +7,7 @@
 
 #include <locale.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Exit codes of CLI.md 5. */
@@ -58,7 +59,10 @@ out:
         err = run_cancelled(run);
     /* Whoever reads a listing may have seen enough: not worth a word. */
     const bool unread = gpg_err_code(err) == GPG_ERR_EPIPE && options->command == COMMAND_LIST;
-    if (err && !signals_caught() && !unread) {
+    if (err && signals_caught()) {
+        report_error(report, "stopped by a signal (%s): %s", strsignal(signals_caught()),
+                     options->command == COMMAND_CREATE ? "no archive was made" : "nothing was released");
+    } else if (err && !unread) {
         fail(run_failure(run), err, "%s", gpg_strerror(err));
         report_failure(report, run_failure(run));
     }
@@ -108,6 +112,8 @@ int main(int argc, char **argv)
     options_free(options);
     failure_destroy(&failure);
     report_free(report);
-    signals_reraise();
+    /* A signal that came when all was done changes nothing. */
+    if (code != EXIT_GOOD)
+        signals_reraise();
     return code;
 }

@@ -44,6 +44,17 @@ static gpg_error_t members_list(const struct program *program, struct sink *to)
     return err;
 }
 
+/* A folder may be named with the slash that listings and shells put behind it. */
+static void members_trim(struct strings *names)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        char *name = names->items[i];
+        size_t n = strlen(name);
+        while (n > 1 && name[n - 1] == '/')
+            name[--n] = '\0';
+    }
+}
+
 gpg_error_t members_read(const struct program *program, struct strings *ret)
 {
     const struct options *options = program->options;
@@ -51,8 +62,12 @@ gpg_error_t members_read(const struct program *program, struct strings *ret)
     gpg_error_t err = 0;
     for (size_t i = 0; i < options->names.n && !err; i++)
         err = strings_add(ret, options->names.items[i]);
-    if (err || !options->files_from)
+    if (err)
         return err;
+    if (!options->files_from) {
+        members_trim(ret);
+        return 0;
+    }
     struct sink *memory = memory_sink_new(MEMBERS_LIST_MAX);
     if (!memory)
         return gpg_error(GPG_ERR_ENOMEM);
@@ -69,5 +84,6 @@ gpg_error_t members_read(const struct program *program, struct strings *ret)
                     options->files_from);
     if (!err && ret->n == before)
         err = fail(failure, gpg_error(GPG_ERR_NO_DATA), "the list '%s' has no name in it", options->files_from);
+    members_trim(ret);
     return err;
 }

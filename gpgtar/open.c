@@ -367,7 +367,7 @@ static gpg_error_t open_extract(struct opening *opening)
         opening->salvage_code = verdict;
         verdict = 0;
     }
-    if (!verdict)
+    if (!verdict && (result.made || !result.read.flaws))
         verdict = open_release(opening);
     if (!verdict) {
         const struct status_extract counts = {result.extracted, result.skipped,  result.badname, result.suspicious,

@@ -122,7 +122,7 @@ static gpg_error_t settle_plain(struct parser *parser)
     options->skip_crypto = true;
     const char *against = options->symmetric ? "symmetric" : options->sign ? "sign" : NULL;
     if (!against && options->command == COMMAND_CREATE)
-        against = parser->encryption_asked;
+        against = parser->encryption_asked ? parser->encryption_asked : parser->crypto_asked;
     if (!against && options->command != COMMAND_CREATE && options->require_signature)
         against = options->allowed_signers.n > 0 ? "signer" : "require-signature";
     if (against)

@@ -429,8 +429,17 @@ static gpg_error_t (*const takers[])(struct parser *parser, const struct option_
 
 /* Finding and applying. */
 
+/* Whether only somebody who wants encryption or a signature would give the option. */
+static bool is_crypto(const struct option_row *row)
+{
+    return (row->action == LIST && row->offset == offsetof(struct options, signers)) ||
+           (row->action == TAKE && (row->take == TAKE_PASSPHRASE || row->take == TAKE_ENCRYPT_TO));
+}
+
 static gpg_error_t apply(struct parser *parser, const struct option_row *row, const char *value)
 {
+    if (on_line(parser) && !parser->crypto_asked && is_crypto(row))
+        parser->crypto_asked = row->name;
     void *field = (char *)parser->options + row->offset;
     switch ((enum action)row->action) {
     case IGNORE:

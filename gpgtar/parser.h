@@ -13,6 +13,7 @@ struct parser {
     const char *where;            /* before sentences: file and line, or --gpg-args; NULL on the command line */
     unsigned asked;               /* ASK_ bits */
     const char *encryption_asked; /* the first option on the command line that names a recipient; NULL: none */
+    const char *crypto_asked;     /* the same for any other option that only encryption or a signature has a use for */
     const char *homedir;          /* borrowed from argv */
     bool no_options;
     bool no_encrypt_to;

@@ -80,8 +80,6 @@ static gpg_error_t read_line(int fd, struct secret **ret, bool *ret_any)
             break;
         }
     }
-    if (!err && got && n > 0 && line->bytes[n - 1] == '\r')
-        n--;
     if (!err && n > PASSPHRASE_MAX)
         err = gpg_error(GPG_ERR_TOO_LARGE);
     if (err) {

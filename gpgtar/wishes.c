@@ -59,6 +59,10 @@ gpg_error_t wishes_read(const struct program *program, struct preference_wishes 
         return wishes_unknown(program, "cipher-algo", options->cipher_algo);
     if (options->digest_algo && !(wishes.digest = (uint8_t)algo_digest_by_name(options->digest_algo)))
         return wishes_unknown(program, "digest-algo", options->digest_algo);
+    if (wishes.digest && algo_digest(wishes.digest)->weak)
+        return fail(program_failure(program), gpg_error(GPG_ERR_DIGEST_ALGO),
+                    "--digest-algo %s: signatures with this digest are weak and would be refused on reading",
+                    options->digest_algo);
     if (options->s2k_cipher_algo && !(wishes.s2k_cipher = (uint8_t)algo_cipher_by_name(options->s2k_cipher_algo)))
         return wishes_unknown(program, "s2k-cipher-algo", options->s2k_cipher_algo);
     if (options->compress_algo && (wishes.compress = wishes_compress(options->compress_algo)) < 0)

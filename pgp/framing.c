@@ -41,7 +41,7 @@ static gpg_error_t header_octet(struct failure *failure, struct source *raw, str
     bool end;
     gpg_error_t error = next_octet(raw, ret, &end);
     if (!error && end)
-        error = fail(failure, gpg_error(GPG_ERR_TRUNCATED), "the data ends inside a packet header");
+        error = fail(failure, gpg_error(GPG_ERR_TRUNCATED), "truncated: the data ends inside a packet header");
     if (!error && packet->header_n < sizeof packet->header)
         packet->header[packet->header_n++] = *ret;
     return error;
@@ -146,7 +146,8 @@ struct body_source {
 
 static gpg_error_t body_cut(struct body_source *body)
 {
-    return fail(body->failure, gpg_error(GPG_ERR_TRUNCATED), "the data ends inside a packet of type %u", body->type);
+    return fail(body->failure, gpg_error(GPG_ERR_TRUNCATED), "truncated: the data ends inside a packet of type %u",
+                body->type);
 }
 
 /* Reads part lengths until octets are left in a part, or *RET_END. */
@@ -359,7 +360,8 @@ gpg_error_t packet_body_read(struct failure *failure, const struct packet *packe
         return gpg_error_from_syserror();
     gpg_error_t error = source_read(raw, bytes, n, &got);
     if (!error && got < n)
-        error = fail(failure, gpg_error(GPG_ERR_TRUNCATED), "the data ends inside a packet of type %u", packet->type);
+        error = fail(failure, gpg_error(GPG_ERR_TRUNCATED), "truncated: the data ends inside a packet of type %u",
+                     packet->type);
     if (error) {
         explicit_bzero(bytes, n);
         free(bytes);

@@ -8,8 +8,9 @@
 #include "stream.h"
 
 /* A source that reads FD in blocks of BLOCK bytes (0: 256 KiB). NAME is for sentences (copied). CLOSES: free closes FD,
- * and so does a failure here. skip seeks in regular files, over 32 KiB or more. finish reads on to the end, so that who writes to a pipe is
- * not killed; not in regular files, where nobody would notice. RUN may be NULL: then waits cannot be cancelled. */
+ * and so does a failure here. skip seeks in regular files, over 32 KiB or more. finish reads on to the end, so that who
+ * writes to a pipe is not killed; not in regular files, where nobody would notice. RUN may be NULL: then waits cannot
+ * be cancelled. */
 MUST_CHECK gpg_error_t fd_source_new(struct run *run, int fd, const char *name, bool closes, size_t block,
                                      struct source **ret);
 

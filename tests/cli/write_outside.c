@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A bug in a parser, played: loaded before the libraries, it tries to make a file outside of the target from within
- * decryption (a thread) and from within the reading of the tar (the main thread). Descriptor 9 is told "NAME RESULT". */
+ * decryption (a thread) and from within the reading of the tar (the main thread). Descriptor 9 is told "NAME RESULT".
+ */
 #include <archive.h>
 #include <dlfcn.h>
 #include <errno.h>

