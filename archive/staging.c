@@ -504,6 +504,12 @@ struct release {
 
 static gpg_error_t conflict_failed(struct release *release, const char *path, gpg_error_t error)
 {
+    if (gpg_err_code(error) == GPG_ERR_EXDEV)
+        return fail(
+            release->params->failure, error,
+            "cannot move %s to its place in %s: another file system is mounted there; nothing was changed, extract "
+            "its members with -C into a folder of that file system",
+            path, release->staging->target_name);
     return fail(release->params->failure, error, "cannot move %s to its place in %s: %s", path,
                 release->staging->target_name, gpg_strerror(error));
 }

@@ -552,6 +552,31 @@ static gpg_error_t open_log(const struct opening *opening)
     return err;
 }
 
+/* Whether CODE says something of the archive itself, and not of the disk, the agent or the target. */
+static bool open_is_archive(gpg_error_t code)
+{
+    switch (gpg_err_code(code)) {
+    case GPG_ERR_TRUNCATED:
+    case GPG_ERR_INV_PACKET:
+    case GPG_ERR_INV_ARMOR:
+    case GPG_ERR_NO_DATA:
+    case GPG_ERR_BAD_DATA:
+    case GPG_ERR_CHECKSUM:
+    case GPG_ERR_DECRYPT_FAILED:
+    case GPG_ERR_COMPR_FAILED:
+    case GPG_ERR_UNSUPPORTED_PROTECTION:
+    case GPG_ERR_UNKNOWN_VERSION:
+    case GPG_ERR_NOT_SUPPORTED:
+    case GPG_ERR_BAD_SIGNATURE:
+    case GPG_ERR_BAD_PASSPHRASE:
+    case GPG_ERR_NO_SECKEY:
+    case TAR_NOT_A_TAR:
+        return true;
+    default:
+        return false;
+    }
+}
+
 gpg_error_t open_command(const struct program *program)
 {
     struct opening opening = {.program = program, .directory_fd = -1};
@@ -574,6 +599,8 @@ gpg_error_t open_command(const struct program *program)
     }
     if (err && opening.message && message_verdict(opening.message)->passed_over)
         report_note(program->report, "not all of the archive was read: without --quick it may be readable");
+    if (err && open_is_archive(err) && program->options->archive)
+        failure_prefix(program_failure(program), program->options->archive);
     open_close_content(&opening);
     source_free(opening.raw);
     source_free(opening.signed_file);

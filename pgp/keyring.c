@@ -115,6 +115,8 @@ static gpg_error_t keyring_dearmor(struct failure *failure, struct keyring *keyr
     if (!err)
         err = read_all(binary, &bytes, &n);
     source_free(binary);
+    if (gpg_err_code(err) == GPG_ERR_NO_DATA)
+        return fail(failure, err, "there is no OpenPGP key in %s", keyring->name);
     if (err)
         return fail(failure, err, "the keyring %s cannot be read: %s", keyring->name, gpg_strerror(err));
     if (keyring->mapped) {

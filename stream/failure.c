@@ -68,3 +68,15 @@ gpg_error_t failure_get(struct failure *failure, char ret_sentence[FAILURE_SENTE
     pthread_mutex_unlock(&failure->lock);
     return code;
 }
+
+void failure_prefix(struct failure *failure, const char *prefix)
+{
+    char longer[FAILURE_SENTENCE_MAX];
+    pthread_mutex_lock(&failure->lock);
+    if (failure->code && *failure->sentence && !strstr(failure->sentence, prefix)) {
+        const int n = snprintf(longer, sizeof longer, "%s: %s", prefix, failure->sentence);
+        if (n > 0)
+            memcpy(failure->sentence, longer, sizeof longer);
+    }
+    pthread_mutex_unlock(&failure->lock);
+}

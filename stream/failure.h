@@ -31,6 +31,10 @@ gpg_error_t fail(struct failure *failure, gpg_error_t code, const char *format, 
 /* The same for the system error NUMBER (errno): returns its code; ": " and its English text end the sentence. */
 gpg_error_t fail_errno(struct failure *failure, int number, const char *format, ...) PRINTF_LIKE(3, 4);
 
+/* Puts "PREFIX: " before the sentence that stands, once it is known what it is about; nothing if nothing has failed or
+ * the sentence names PREFIX already. */
+void failure_prefix(struct failure *failure, const char *prefix);
+
 /* The code that stands (0: none). RET_SENTENCE may be NULL; else it takes a copy, "" if nothing has failed. */
 gpg_error_t failure_get(struct failure *failure, char ret_sentence[FAILURE_SENTENCE_MAX]);
 

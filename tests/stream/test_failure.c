@@ -67,9 +67,27 @@ static void test_long_sentence_is_cut(void **state)
     }
 }
 
+static void test_prefix(void **state)
+{
+    (void)state;
+    struct failure failure;
+    char sentence[FAILURE_SENTENCE_MAX];
+    failure_init(&failure);
+    failure_prefix(&failure, "x.gpg");
+    assert_int_equal(failure_get(&failure, sentence), 0);
+    assert_string_equal(sentence, "");
+    assert_int_equal(gpg_err_code(fail(&failure, gpg_error(GPG_ERR_TRUNCATED), "cut off")), GPG_ERR_TRUNCATED);
+    failure_prefix(&failure, "x.gpg");
+    failure_prefix(&failure, "x.gpg");
+    failure_get(&failure, sentence);
+    assert_string_equal(sentence, "x.gpg: cut off");
+    failure_destroy(&failure);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prefix),
         cmocka_unit_test(test_first_stands),
         cmocka_unit_test(test_without_a_place),
         cmocka_unit_test(test_system_error),
