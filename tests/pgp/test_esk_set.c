@@ -104,7 +104,7 @@ static struct esk_set *right_behind(unsigned others, const struct session_key *s
 {
     struct esk_set *set = esk_set_new();
     for (unsigned i = 0; i < others; i++) {
-        char other[16];
+        char other[24];
         snprintf(other, sizeof other, "other %u", i);
         add_passphrase(set, 4, other, session_key);
     }
