@@ -14,6 +14,10 @@
 #define DERIVATIONS_MAX 64
 /* Recipients named in a sentence. */
 #define NAMED_MAX 3
+/* Keys on cards that one message is tried with. Nobody has that many cards. */
+#define CARD_KEYS_MAX 32
+/* Bits by which a number may be shorter than its modulus: one in 2^64 is. */
+#define SHORTER_MAX 64
 
 struct esk_set {
     struct esk *esk[MESSAGE_ESK_MAX];
@@ -31,6 +35,9 @@ struct search {
     bool damaged;           /* a packet for a key we have did not open */
     unsigned without_key;   /* packets for keys that nobody here has */
     struct failure trouble; /* the first failure of a key, agent or derivation */
+    uint8_t asked[CARD_KEYS_MAX][sizeof((struct key *)0)->keygrip]; /* keys on cards that had their one try */
+    unsigned asked_n;
+    bool left_out; /* a key on a card had its try, and there were more packets that may be for it */
 };
 
 struct esk_set *esk_set_new(void)
@@ -182,6 +189,19 @@ static gpg_error_t find_secret(const struct search *search, const struct esk *es
     return err;
 }
 
+/* Whether KEY, which is on a card, may be asked: the first time only, for each may take a PIN and count on the card. */
+static bool has_its_try(struct search *search, const struct key *key)
+{
+    bool first = search->asked_n < CARD_KEYS_MAX;
+    for (unsigned i = 0; i < search->asked_n; i++)
+        first = first && memcmp(search->asked[i], key->keygrip, sizeof key->keygrip) != 0;
+    if (first)
+        memcpy(search->asked[search->asked_n++], key->keygrip, sizeof key->keygrip);
+    else
+        search->left_out = true;
+    return first;
+}
+
 /* The packets that name a key: ON_CARD selects which kind of secret key is asked in this round. */
 static bool try_named(struct search *search, bool on_card)
 {
@@ -192,7 +212,7 @@ static bool try_named(struct search *search, bool on_card)
         struct secret_key *secret_key = NULL;
         gpg_error_t err = find_secret(search, esk, &secret_key);
         bool opened = false;
-        if (!err && secret_key->on_card == on_card)
+        if (!err && secret_key->on_card == on_card && (!on_card || has_its_try(search, secret_key->key)))
             opened = try_key(search, esk, secret_key, false);
         secret_key_free(secret_key);
         if (opened)
@@ -207,8 +227,66 @@ static bool try_named(struct search *search, bool on_card)
     return false;
 }
 
-/* The packets that hide their key: every secret key there is, software first as the keystore gives them. */
-static bool try_hidden(struct search *search)
+/* Whether PART can be a number below MODULUS that was drawn at random. */
+static bool fits_modulus(const struct part *part, const struct part *modulus)
+{
+    if (part->n > modulus->n || part_bits(part) + SHORTER_MAX < part_bits(modulus))
+        return false;
+    return part->n < modulus->n || memcmp(part->bytes, modulus->bytes, part->n) < 0;
+}
+
+/* Whether PART can be a point on CURVE; that of cv25519 may lack its 0x40, and then leading zeros too. */
+static bool fits_curve(const struct part *part, const struct curve *curve)
+{
+    if (curve->kind == CURVE_WEIERSTRASS)
+        return part->n == 1 + 2U * curve->octets;
+    return part->n <= 1U + curve->octets && part_bits(part) + SHORTER_MAX >= 8U * curve->octets;
+}
+
+/* Whether the numbers of a hidden packet have the sizes that KEY, which has its algorithm, makes. */
+static bool sizes_fit(const struct esk *esk, const struct key *key)
+{
+    if (key->curve)
+        return fits_curve(&esk->parts.part[0], key->curve);
+    for (unsigned i = 0; i < esk->parts.n; i++)
+        if (!fits_modulus(&esk->parts.part[i], &key->parts.part[0]))
+            return false;
+    return true;
+}
+
+static bool is_hidden(const struct search *search, const struct esk *esk)
+{
+    return esk_hidden(esk) && esk->parts.n && goes_with(esk, search->target);
+}
+
+/* Software: all hidden packets of its algorithm. */
+static bool try_on_all(struct search *search, struct secret_key *secret_key)
+{
+    for (unsigned i = 0; i < search->set->n; i++) {
+        const struct esk *esk = search->set->esk[i];
+        if (is_hidden(search, esk) && esk_for_key(esk, secret_key->key) && try_key(search, esk, secret_key, true))
+            return true;
+    }
+    return false;
+}
+
+/* A card: the first hidden packet that fits. */
+static bool try_on_first(struct search *search, struct secret_key *secret_key)
+{
+    for (unsigned i = 0; i < search->set->n; i++) {
+        const struct esk *esk = search->set->esk[i];
+        if (!is_hidden(search, esk) || !esk_for_key(esk, secret_key->key) || !sizes_fit(esk, secret_key->key))
+            continue;
+        if (!has_its_try(search, secret_key->key))
+            return false;
+        if (try_key(search, esk, secret_key, true))
+            return true;
+    }
+    return false;
+}
+
+/* The packets that hide their key: every secret key there is of this round's kind. */
+static bool try_hidden(struct search *search, bool on_card)
 {
     unsigned hidden = 0;
     for (unsigned i = 0; i < search->set->n; i++)
@@ -220,16 +298,14 @@ static bool try_hidden(struct search *search)
         if (keystore_secret_nth(search->params->keystore, number, &secret_key))
             break;
         bool opened = false;
-        for (unsigned i = 0; !opened && i < search->set->n; i++) {
-            const struct esk *esk = search->set->esk[i];
-            if (esk_hidden(esk) && goes_with(esk, search->target) && esk->parts.n && esk_for_key(esk, secret_key->key))
-                opened = try_key(search, esk, secret_key, true);
-        }
+        if (secret_key->on_card == on_card)
+            opened = on_card ? try_on_first(search, secret_key) : try_on_all(search, secret_key);
         secret_key_free(secret_key);
         if (opened)
             return true;
     }
-    search->without_key += hidden;
+    if (on_card)
+        search->without_key += hidden;
     return false;
 }
 
@@ -338,6 +414,11 @@ static void name_recipients(const struct search *search, char *out, size_t size)
 static gpg_error_t give_up(const struct search *search, struct failure *failure)
 {
     char text[FAILURE_SENTENCE_MAX];
+    if (search->left_out)
+        emit(search, &(struct message_event){
+                         .kind = EVENT_WARNING,
+                         .text = "a key on a card is tried once for a message, and this one has further encrypted "
+                                 "session keys that may be for it"});
     if (search->damaged)
         return fail(failure, gpg_error(GPG_ERR_DECRYPT_FAILED), "%s", ESK_DAMAGED);
     gpg_error_t err = failure_get((struct failure *)&search->trouble, text);
@@ -393,7 +474,8 @@ gpg_error_t esk_set_open(struct esk_set *set, struct failure *failure, const str
     note_unknown_algorithms(set);
     bool opened = false;
     if (params->keystore)
-        opened = try_named(&search, false) || try_named(&search, true) || try_hidden(&search);
+        opened = try_named(&search, false) || try_hidden(&search, false) || try_named(&search, true) ||
+                 try_hidden(&search, true);
     else
         for (unsigned i = 0; i < set->n; i++)
             search.without_key += !set->esk[i]->symmetric && set->esk[i]->parts.n;

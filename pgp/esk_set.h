@@ -32,8 +32,11 @@ struct esk_opened {
     bool doubtful; /* by passphrase, and a wrong one could have passed */
 };
 
-/* Tries, in this order: the session key of PARAMS; keys, those in software first, for hidden recipients every one
- * there is; passphrases, up to three, each on all packets. Only packets of the versions that go with TARGET count (RFC
+/* Tries, in this order: the session key of PARAMS; keys in software, on the packets that name them and then each on all
+ * hidden ones of its algorithm; keys on cards, each once at most (RFC 9580 5.1 lets a reader try them all, but each try
+ * may ask for the PIN and counts on the card): on the packet that names it, else on the first hidden one whose
+ * algorithm and sizes fit, and on no further hidden one, which a warning says if nothing opens the message;
+ * passphrases, up to three, each on all packets. Only packets of the versions that go with TARGET count (RFC
  * 9580 10.3.2.1, LibrePGP), so that nobody can strip the protection of a message. Emits the events. Codes as
  * message_source_new. */
 MUST_CHECK gpg_error_t esk_set_open(struct esk_set *set, struct failure *failure, const struct read_params *params,

@@ -2,8 +2,12 @@
 #include "faulty.h"
 #include "samples.h"
 
+#include "pgp/agent.h"
 #include "pgp/esk_set.h"
 #include "pgp/mdc.h"
+
+#include <signal.h>
+#include <unistd.h>
 
 static const struct s2k cheap = {.mode = S2K_ITERATED, .digest = DIGEST_SHA256, .salt = "saltsalt"};
 
@@ -270,12 +274,248 @@ static void derivation_over_the_limit(void **state)
     esk_set_free(set);
 }
 
+/* ---- keys on cards, behind a scripted agent ---- */
+
+/* Keys by letter. Of those of 2048 bits the modulus of 'a' is the greatest and that of 'c' the smallest, so that what
+ * is for 'c' could always be for 'a' or 'b'. */
+static const struct card_key {
+    char letter;
+    const char *name;
+    unsigned number;
+} card_keys[] = {{'a', "rsa2048", 1}, {'b', "multi", 1},  {'c', "pgpyrsa", 1}, {'d', "rsa3072", 1},
+                 {'e', "p256", 1},    {'g', "dsaelg", 1}, {'k', "k256", 1},    {'x', "photo", 1}};
+
+/* A message, and where the keys are. Capital: the packet names its key, else it hides it; '!' before it: it is damaged.
+ */
+struct card_row {
+    const char *packets;
+    const char *cards, *software;
+    const char *asked; /* each PKDECRYPT: key, packet */
+    bool opens;
+    bool left_out; /* it is said that not everything was tried */
+};
+
+struct card_home {
+    char path[64];
+    char *socket_name;
+    struct agent *agent;
+    struct keystore *keystore;
+    struct failure failure;
+    struct session_key session_key;
+    unsigned warnings;
+};
+
+static FILE *home_file(const struct card_home *home, const char *name, const char *mode)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", home->path, name);
+    return fopen(path, mode);
+}
+
+static void put_line(const struct card_home *home, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void put_line(const struct card_home *home, const char *name, const char *format, ...)
+{
+    FILE *file = home_file(home, name, "a");
+    va_list arguments;
+    assert_non_null(file);
+    va_start(arguments, format);
+    assert_true(vfprintf(file, format, arguments) > 0);
+    va_end(arguments);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void to_hex(const uint8_t *bytes, size_t n, char *out)
+{
+    for (size_t i = 0; i < n; i++)
+        snprintf(out + 2 * i, 3, "%02X", bytes[i]);
+}
+
+static struct secret_key *card_key_of(const struct card_key *card_key)
+{
+    char file[64];
+    snprintf(file, sizeof file, "samples/keys/%s.sec.asc", card_key->name);
+    return sample_secret(file, NULL, card_key->number);
+}
+
+/* The agent knows the keys of ROW, and the keyring has the certificates of all. */
+static void put_keys(struct card_home *home, const struct card_row *row)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(card_keys); i++) {
+        char path[256], grip[41];
+        snprintf(path, sizeof path, "%s/samples/keys/%s.pub.asc", TESTDATA, card_keys[i].name);
+        assert_int_equal(keystore_add_keyring(home->keystore, path, false), 0);
+        struct secret_key *secret_key = card_key_of(&card_keys[i]);
+        to_hex(secret_key->key->keygrip, 20, grip);
+        secret_key_free(secret_key);
+        if (strchr(row->cards, card_keys[i].letter))
+            put_line(home, "keys", "%s T %c\n", grip, card_keys[i].letter);
+        if (strchr(row->software, card_keys[i].letter))
+            put_line(home, "keys", "%s D %c\n", grip, card_keys[i].letter);
+    }
+}
+
+/* Adds a packet for LETTER, and tells the agent what is in it. */
+static void put_packet(const struct card_home *home, struct esk_set *set, char letter, bool damaged)
+{
+    unsigned i = 0;
+    const bool hidden = letter >= 'a';
+    const char owner = (char)(hidden ? letter : letter - 'A' + 'a');
+    const struct secret *key = home->session_key.key;
+    struct gathered out;
+    struct packet_view packet;
+    const struct esk *esk = NULL;
+    char number[2 * 512 + 1], frame[2 * 64 + 1] = "-";
+    while (card_keys[i].letter != owner)
+        assert_true(++i < ARRAY_SIZE(card_keys));
+    struct secret_key *secret_key = card_key_of(&card_keys[i]);
+    struct sink *sink = faulty_sink_new(&out, SIZE_MAX);
+    assert_int_equal(pkesk_write(NULL, 3, secret_key->key, hidden, &home->session_key, sink), 0);
+    sink_free(sink);
+    assert_true(nth_packet((struct octets){out.bytes, out.n}, 0, 0, &packet));
+    assert_int_equal(esk_set_add(set, NULL, packet.type, packet.body, packet.body_n, &esk), 0);
+    to_hex(esk->parts.part[0].bytes, esk->parts.part[0].n, number);
+    if (!damaged && !secret_key->key->curve) {
+        uint8_t octets[64] = {home->session_key.cipher};
+        unsigned sum = 0;
+        for (size_t j = 0; j < key->n; j++)
+            sum += key->bytes[j];
+        memcpy(octets + 1, key->bytes, key->n);
+        put_be16(octets + 1 + key->n, (uint16_t)sum);
+        to_hex(octets, key->n + 3, frame);
+    }
+    put_line(home, "packets", "%c %s %s\n", owner, number, frame);
+    secret_key_free(secret_key);
+    gathered_clear(&out);
+}
+
+static void card_home_new(struct card_home *home, const struct card_row *row)
+{
+    char program[512];
+    *home = (struct card_home){.path = "/tmp/test_esk_set_XXXXXX"};
+    failure_init(&home->failure);
+    assert_non_null(mkdtemp(home->path));
+    assert_int_equal(agent_socket_name(home->path, false, &home->socket_name), 0);
+    put_line(home, "socket", "%s\n", home->socket_name);
+    home->keystore = keystore_new(&home->failure);
+    put_keys(home, row);
+    snprintf(program, sizeof program, "%s", __FILE__);
+    strcpy(strrchr(program, '/'), "/agent.py");
+    const struct agent_params params = {.home = home->path, .program = program};
+    assert_int_equal(agent_open(&home->failure, &params, &home->agent), 0);
+    assert_int_equal(agent_connect(&home->failure, home->agent), 0);
+    keystore_set_provider(home->keystore, agent_provider(home->agent));
+    assert_int_equal(session_key_new(CIPHER_AES256, &home->session_key), 0);
+}
+
+static void card_home_free(struct card_home *home)
+{
+    char command[256];
+    int pid = 0;
+    FILE *file = home_file(home, "pid", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    keystore_free(home->keystore);
+    agent_free(home->agent);
+    session_key_clear(&home->session_key);
+    failure_destroy(&home->failure);
+    assert_int_equal(kill(pid, SIGTERM), 0);
+    unlink(home->socket_name);
+    *strrchr(home->socket_name, '/') = '\0';
+    snprintf(command, sizeof command, "rm -r %s; rmdir %s 2>/dev/null", home->path, home->socket_name);
+    assert_int_not_equal(system(command), -1);
+    free(home->socket_name);
+}
+
+static void count_warnings(void *context, const struct message_event *event)
+{
+    struct card_home *home = context;
+    home->warnings += event->kind == EVENT_WARNING;
+}
+
+static void card_case(const struct card_row *row)
+{
+    struct card_home home;
+    struct esk_set *set = esk_set_new();
+    char asked[64] = "";
+    card_home_new(&home, row);
+    for (const char *at = row->packets; *at; at++)
+        if (*at != '!')
+            put_packet(&home, set, *at, at > row->packets && at[-1] == '!');
+    const struct read_params params = {.keystore = home.keystore, .event = count_warnings, .context = &home};
+    const struct esk_target target = {.protection = PROTECT_PACKET_20, .cipher = CIPHER_AES256};
+    if (row->opens)
+        expect_open(set, &params, &target, &home.session_key);
+    else
+        refused(set, &params, &target);
+    FILE *file = home_file(&home, "asked", "r");
+    if (file) {
+        assert_true(fgets(asked, sizeof asked, file));
+        fclose(file);
+        asked[strlen(asked) - 1] = '\0';
+    }
+    if (strcmp(asked, row->asked) != 0)
+        fail_msg("\"%s\", cards \"%s\", software \"%s\": the agent was asked \"%s\", not \"%s\"", row->packets,
+                 row->cards, row->software, asked, row->asked);
+    assert_int_equal(home.warnings, row->left_out);
+    card_home_free(&home);
+    esk_set_free(set);
+}
+
+/* Every key on a card is asked at most once for a message, and software before any. */
+static void cards_are_asked_once(void **state)
+{
+    (void)state;
+    static const struct card_row rows[] = {
+        {"A", "a", "", "aa", true, false},
+        {"a", "a", "", "aa", true, false},
+        /* What is for keys of another kind or size is passed over. */
+        {"ega", "a", "", "aa", true, false},
+        {"da", "a", "", "aa", true, false},
+        {"ad", "d", "", "dd", true, false},
+        {"ecag", "g", "", "gg", true, false},
+        {"exk", "x", "", "xx", false, false},
+        {"xe", "e", "", "ee", false, false},
+        {"d", "a", "", "", false, false},
+        /* Of those that fit only the first. */
+        {"ac", "a", "", "aa", true, false},
+        {"ca", "a", "", "ac", false, true},
+        {"cccc", "a", "", "ac", false, true},
+        {"ke", "e", "", "ek", false, true},
+        /* Named before hidden; and the one try may be used up by then. */
+        {"caA", "a", "", "aa", true, false},
+        {"!Aa", "a", "", "aa", false, true},
+        {"!AA", "a", "", "aa", false, true},
+        /* Software first: on all packets, hidden ones too. */
+        {"AB", "a", "b", "bb", true, false},
+        {"cb", "c", "b", "bc bb", true, false},
+        {"Ab", "a", "b", "bb", true, false},
+        {"!bA", "a", "b", "bb aa", true, false},
+        {"ca", "a", "bd", "bc ba dc da ac", false, true},
+        /* Several cards. */
+        {"!Cb", "bc", "", "cc bb", true, false},
+        {"CB", "bc", "", "cc", true, false},
+        {"cab", "ab", "", "ac bc", false, true},
+        {"dca", "dc", "", "cc", true, false},
+    };
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
+        card_case(&rows[i]);
+}
+
+static int setup(void **state)
+{
+    signal(SIGPIPE, SIG_IGN); /* for the agent */
+    return crypt_setup(state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passphrase_among_many), cmocka_unit_test(keys_named_and_hidden),
         cmocka_unit_test(versions_go_together),  cmocka_unit_test(session_key_given),
         cmocka_unit_test(what_is_skipped),       cmocka_unit_test(derivation_over_the_limit),
+        cmocka_unit_test(cards_are_asked_once),
     };
-    return cmocka_run_group_tests(tests, crypt_setup, NULL);
+    return cmocka_run_group_tests(tests, setup, NULL);
 }
