@@ -197,7 +197,7 @@ static gpg_error_t create_message(struct create *create)
     if (!err && options->sign)
         err = create_signers(create, &wishes);
     if (!err && options->symmetric) {
-        err = keys_new_passphrase(create->keys, &create->passphrase);
+        err = prompts_new_passphrase(keys_prompts(create->keys), &create->passphrase);
         create->passphrases[0] = create->passphrase;
         create->message.passphrases = create->passphrases;
         create->message.passphrase_n = 1;

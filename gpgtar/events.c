@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "events.h"
 
+#include "trust.h"
+
 #include <gcrypt.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +67,8 @@ static void events_decryption_key(const struct events *events, const struct mess
     key_fpr_hex(event->certificate ? certificate_key(event->certificate, 0) : event->key, primary);
     status_key_considered(events->program->status, primary, 0);
     status_line(events->program->status, "DECRYPTION_KEY", "%s %s %c", fpr, primary,
-                event->certificate ? keys_ownertrust_letter(events->keys, event->certificate) : '-');
+                event->certificate ? trust_owner_letter(stores_trustdb(keys_stores(events->keys)), event->certificate)
+                                   : '-');
     report_verbose(events->program->report, "decrypted with key %s", fpr);
 }
 
@@ -151,18 +154,19 @@ static void events_valid_sig(const struct events *events, const struct signature
 static void events_trust(const struct events *events, struct certificate *certificate)
 {
     static const char *const keyword[] = {
-        [KEYS_UNDEFINED] = "TRUST_UNDEFINED", [KEYS_NEVER] = "TRUST_NEVER",       [KEYS_MARGINAL] = "TRUST_MARGINAL",
-        [KEYS_FULL] = "TRUST_FULLY",          [KEYS_ULTIMATE] = "TRUST_ULTIMATE",
+        [LEVEL_UNDEFINED] = "TRUST_UNDEFINED", [LEVEL_NEVER] = "TRUST_NEVER",       [LEVEL_MARGINAL] = "TRUST_MARGINAL",
+        [LEVEL_FULL] = "TRUST_FULLY",          [LEVEL_ULTIMATE] = "TRUST_ULTIMATE",
     };
-    const enum keys_trust trust = keys_trust(events->keys, certificate);
-    status_line(events->program->status, keyword[trust], "0 %s", keys_trust_model(events->keys));
-    if (trust == KEYS_NEVER)
+    const enum trust_model model = events->program->options->trust_model;
+    const enum trust_level trust = trust_level(model, stores_trustdb(keys_stores(events->keys)), certificate);
+    status_line(events->program->status, keyword[trust], "0 %s", trust_model_name(model));
+    if (trust == LEVEL_NEVER)
         report_warning(events->program->report, "the signer's key is not trusted at all");
-    else if (trust < KEYS_MARGINAL)
+    else if (trust < LEVEL_MARGINAL)
         report_warning(
             events->program->report,
             "the signer's key is not certified by anyone you trust: nothing says that it belongs to its owner");
-    else if (trust == KEYS_MARGINAL)
+    else if (trust == LEVEL_MARGINAL)
         report_note(events->program->report, "the signer's key is only marginally trusted");
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* keys: whose keys a run works with: recipients, signers, passphrases, and how far a certificate is trusted. */
+/* keys: whose keys a run works with: recipients and signers, as the options name them. */
 #ifndef GPGTAR_KEYS_H
 #define GPGTAR_KEYS_H
 
-#include "pgp/pgp.h"
-#include "program.h"
+#include "prompts.h"
+#include "stores.h"
 
 /* A key chosen for this run. */
 struct chosen_key {
@@ -31,7 +31,9 @@ void keys_free(struct keys *keys);
 enum keys_needs { KEYS_NO_SECRETS, KEYS_PASSPHRASE, KEYS_SECRETS };
 MUST_CHECK gpg_error_t keys_get_ready(struct keys *keys, enum keys_needs needs);
 
-struct keystore *keys_store(struct keys *keys);
+/* Borrowed. */
+struct stores *keys_stores(const struct keys *keys);
+struct prompts *keys_prompts(const struct keys *keys);
 
 /* The recipients of the options with encrypt-to, in order, each (sub)key once. A name that cannot be used ends it, with
  * INV_RECP and a sentence that says which and why. */
@@ -42,20 +44,7 @@ MUST_CHECK gpg_error_t keys_recipients(struct keys *keys, struct chosen_keys *re
  */
 MUST_CHECK gpg_error_t keys_signers(struct keys *keys, struct chosen_keys *ret, struct secret_key ***ret_secrets);
 
-/* A passphrase for the archive: asked once, twice where a person types a new one. */
-MUST_CHECK gpg_error_t keys_new_passphrase(struct keys *keys, struct secret **ret);
-/* Where message_read asks for the passphrase of an archive. */
-const struct passphrase_source *keys_passphrases(struct keys *keys);
-
-/* How far the user trusts that CERTIFICATE is whose it says. */
-enum keys_trust { KEYS_UNDEFINED, KEYS_NEVER, KEYS_MARGINAL, KEYS_FULL, KEYS_ULTIMATE };
-enum keys_trust keys_trust(struct keys *keys, struct certificate *certificate);
-/* How far the user trusts its owner to certify others, as a letter of gpg's --with-colons. */
-char keys_ownertrust_letter(struct keys *keys, const struct certificate *certificate);
-/* "pgp", "direct", "always" as status lines name the trust model. */
-const char *keys_trust_model(const struct keys *keys);
-
-/* Whether KEY's certificate is one that the options' --signer names. */
+/* Whether CERTIFICATE is one that the options' --signer names. */
 MUST_CHECK gpg_error_t keys_is_allowed_signer(struct keys *keys, const struct certificate *certificate, bool *ret);
 
 #endif

@@ -101,8 +101,8 @@ static gpg_error_t open_read_params(struct opening *opening)
         return err;
     opening->events = (struct events){.program = program, .keys = opening->keys};
     opening->read = (struct read_params){
-        .keystore = keys_store(opening->keys),
-        .passphrases = keys_passphrases(opening->keys),
+        .keystore = stores_keystore(keys_stores(opening->keys)),
+        .passphrases = prompts_for_archives(keys_prompts(opening->keys)),
         .session_key = given ? &opening->session_key : NULL,
         .ignore_mdc_error = program->options->ignore_mdc_error,
         .now = (uint32_t)time(NULL),
