@@ -125,7 +125,8 @@ stranger() {
     good --yes -e -F rsa2048.pub -R card -o o.gpg d
     fresh
     nt -t o.gpg >"$OUT" 2>"$ERR" || grep -q 'a key on a card is tried once' "$ERR"
-    [ "$(card_did PKDECRYPT)" = 1 ] && [ "$(pins)" = 1 ]
+    # The PIN is not counted here: gnupg-pkcs11-scd logs in anew by itself where the token fails.
+    [ "$(card_did PKDECRYPT)" = 1 ]
 }
 
 @test "a wrong PIN: said so, nothing written, and the card is asked no more" {
