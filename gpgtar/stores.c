@@ -3,11 +3,13 @@
 
 #include "config.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct stores {
@@ -51,13 +53,32 @@ static char *stores_in_home(const struct stores *stores, const char *base)
     return asprintf(&path, "%s/%s", stores->home, base) < 0 ? NULL : path;
 }
 
+/* gpg replaces a keybox by two renames, and for a moment only the old one is there, as NAME~. */
+#define RENAME_LOOKS 20
+#define RENAME_PAUSE (5 * 1000 * 1000) /* nanoseconds */
+
+static bool stores_ring_exists(const char *path)
+{
+    const struct timespec pause = {.tv_nsec = RENAME_PAUSE};
+    struct stat status;
+    char *old = NULL;
+    bool exists = stat(path, &status) == 0;
+    if (!exists && asprintf(&old, "%s~", path) > 0) {
+        for (unsigned looks = 0; !exists && looks < RENAME_LOOKS && stat(old, &status) == 0; looks++) {
+            nanosleep(&pause, NULL);
+            exists = stat(path, &status) == 0;
+        }
+        free(old);
+    }
+    return exists;
+}
+
 static gpg_error_t stores_add_home_ring(struct stores *stores, const char *base, bool *ret_exists)
 {
     char *path = stores_in_home(stores, base);
     if (!path)
         return gpg_error_from_syserror();
-    struct stat status;
-    *ret_exists = stat(path, &status) == 0;
+    *ret_exists = stores_ring_exists(path);
     gpg_error_t err = keystore_add_keyring(stores->keystore, path, true);
     free(path);
     return err;
@@ -133,7 +154,10 @@ static gpg_error_t stores_add_all(struct stores *stores)
     gpg_error_t err = 0;
     for (size_t i = 0; i < options->secret_key_files.n && !err; i++)
         err = keystore_add_secret_file(stores->keystore, options->secret_key_files.items[i], stores->key_passphrases);
-    if (!err && !options->no_default_keyring)
+    /* Another user's home, as under su or sudo: keys from files and passphrases work without it. */
+    if (access(stores->home, X_OK) && errno == EACCES)
+        report_warning(stores->program->report, "the home '%s' may not be entered: no key in it is used", stores->home);
+    else if (!err && !options->no_default_keyring)
         err = stores_add_default_ring(stores);
     for (size_t i = 0; i < options->keyrings.n && !err; i++)
         err = stores_add_ring(stores, options->keyrings.items[i]);
@@ -202,7 +226,8 @@ static gpg_error_t stores_add_agent(struct stores *stores)
 static void stores_open_trustdb(struct stores *stores)
 {
     char *path = stores_in_home(stores, "trustdb.gpg");
-    if (path && trustdb_open(NULL, path, &stores->trustdb))
+    const bool closed = access(stores->home, X_OK) && errno == EACCES; /* said already */
+    if (path && !closed && trustdb_open(NULL, path, &stores->trustdb))
         report_warning(stores->program->report, "'%s' cannot be read: no key is trusted", path);
     free(path);
     keystore_set_trustdb(stores->keystore, stores->trustdb);
