@@ -83,8 +83,9 @@ const struct tar_read_counts *tar_reader_counts(const struct tar_reader *reader)
 
 static gpg_error_t not_a_tar(struct tar_reader *reader, const char *what)
 {
-    return fail(reader->params->failure, gpg_error(TAR_NOT_A_TAR), "%sthe content is not a tar archive%s",
-                reader->params->decrypted ? "decrypted, but " : "", what);
+    /* What was decrypted may yet turn out to be damaged: whoever finishes the source says which it is. */
+    return fail(reader->params->decrypted ? NULL : reader->params->failure, gpg_error(TAR_NOT_A_TAR),
+                "the content is not a tar archive%s", what);
 }
 
 /* libarchive gave up at member NAME (NULL: at a header). */

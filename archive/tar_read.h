@@ -36,7 +36,7 @@ struct tar_read_params {
     bool concatenated;         /* read on after an end marker; else what follows is a flaw */
     /* What cannot be read on from ends the archive with a notice instead of an error; also a failing source. */
     bool salvage;
-    bool decrypted;     /* the content was encrypted: said where it is not a tar */
+    bool decrypted;     /* the content was encrypted: TAR_NOT_A_TAR has no sentence then, as the verdict goes first */
     bool quick;         /* content that is not wanted is skipped (source_skip) instead of read */
     uint64_t max_size;  /* bytes of content of all members taken, 0: no limit */
     uint64_t max_files; /* members of any kind, 0: no limit */

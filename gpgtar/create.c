@@ -177,6 +177,10 @@ static gpg_error_t create_level(struct create *create)
     if (!create->comments)
         return gpg_error_from_syserror();
     for (size_t i = 0; i < options->comments.n; i++)
+        if (strpbrk(options->comments.items[i], "\r\n"))
+            return fail(create_failure(create), gpg_error(GPG_ERR_INV_VALUE),
+                        "--comment: a header of the armor is one line and cannot have a line break");
+    for (size_t i = 0; i < options->comments.n; i++)
         create->comments[i] = options->comments.items[i];
     create->message.comments = (const char *const *)create->comments;
     create->message.armor = options->armor;
@@ -231,6 +235,9 @@ static gpg_error_t create_may_replace(const struct create *create, const char *n
     const struct options *options = create->program->options;
     struct stat status;
     *ret = options->yes ? OUTFILE_REPLACE : OUTFILE_NEW;
+    /* /dev/stdout, /dev/fd/N: open already, written to and never replaced, whatever it leads to. */
+    if (!strncmp(name, "/dev/", 5) || !strncmp(name, "/proc/", 6))
+        return 0;
     if (options->yes || fstatat(create->directory_fd, name, &status, 0) || !S_ISREG(status.st_mode))
         return 0;
     if (options->batch || options->no || !report_ask(create->program->report, "'%s' exists; replace it?", name))

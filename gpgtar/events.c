@@ -262,6 +262,11 @@ static void events_signature(const struct events *events, const struct signature
     switch (verdict->status) {
     case SIGNATURE_GOOD:
         report_note(events->program->report, "%s by \"%s\", key %s", word, uid, fpr);
+        if (certificate_key_revoked(verdict->certificate, verdict->key_number)) {
+            status_line(events->program->status, "KEYREVOKED", "%s", "");
+            report_warning(events->program->report, "the key %s has been retired since: its older signatures stay good",
+                           fpr);
+        }
         break;
     case SIGNATURE_GOOD_KEY_EXPIRED:
         report_warning(events->program->report, "%s by \"%s\", key %s", word, uid, fpr);

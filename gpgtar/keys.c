@@ -282,6 +282,9 @@ static gpg_error_t keys_list_recipients(struct keys *keys, const struct recipien
 static gpg_error_t keys_default_signer(struct keys *keys, uint32_t now, struct key_match *ret)
 {
     const struct strings *names = &keys->program->options->default_keys;
+    gpg_error_t err = keystore_file_signer(stores_keystore(keys->stores), ret);
+    if (gpg_err_code(err) != GPG_ERR_EOF)
+        return err;
     for (size_t i = names->n; i-- > 0;) {
         if (!keystore_find(stores_keystore(keys->stores), names->items[i], KEY_SIGNS, now, ret))
             return 0;
@@ -408,9 +411,11 @@ static gpg_error_t keys_one_signer(struct keys *keys, const char *name, uint32_t
     key_fpr_hex(certificate_key(match.certificate, 0), fpr);
     status_key_considered(keys->program->status, fpr, 0);
     report_verbose(keys->program->report, "signing with key %s", fpr);
-    /* One that came from a file is unlocked already, and the agent may not even have it. */
-    if (keys->program->options->secret_key_files.n == 0 &&
-        (err = agent_unlock(program_failure(keys->program), stores_agent(keys->stores), secret))) {
+    /* Questions come now, and not when all has been read. */
+    struct failure *failure = program_failure(keys->program);
+    err = secret_key_in_memory(secret) ? secret_key_unlock(failure, secret)
+                                       : agent_unlock(failure, stores_agent(keys->stores), secret);
+    if (err) {
         certificate_free(match.certificate);
         secret_key_free(secret);
         return err;

@@ -59,6 +59,9 @@ out:
         err = run_cancelled(run);
     /* Whoever reads a listing may have seen enough: not worth a word. */
     const bool unread = gpg_err_code(err) == GPG_ERR_EPIPE && options->command == COMMAND_LIST;
+    /* A name or number in an option that is none. */
+    if (gpg_err_code(err) == GPG_ERR_INV_VALUE)
+        code = EXIT_USAGE;
     if (err && signals_caught()) {
         report_error(report, "stopped by a signal (%s): %s", strsignal(signals_caught()),
                      options->command == COMMAND_CREATE ? "no archive was made" : "nothing was released");

@@ -599,6 +599,10 @@ gpg_error_t open_command(const struct program *program)
     }
     if (err && opening.message && message_verdict(opening.message)->passed_over)
         report_note(program->report, "not all of the archive was read: without --quick it may be readable");
+    if (gpg_err_code(err) == TAR_NOT_A_TAR && opening.tar.decrypted) {
+        const gpg_error_t damage = source_finish(opening.content);
+        err = damage ? damage : fail(program_failure(program), err, "decrypted, but the content is not a tar archive");
+    }
     if (err && open_is_archive(err) && program->options->archive)
         failure_prefix(program_failure(program), program->options->archive);
     open_close_content(&opening);

@@ -541,8 +541,10 @@ static gpg_error_t explain_passphrase(struct failure *failure, const struct agen
     case GPG_ERR_ASSUAN_SERVER_FAULT:
         return fail(failure, err, "gpg-agent of %s went away while it asked for a passphrase", agent->params.home);
     default:
-        return fail(failure, err, "gpg-agent of %s cannot ask for a passphrase: %s", agent->params.home,
-                    gpg_strerror(err));
+        return fail(failure, err,
+                    "gpg-agent of %s cannot ask for a passphrase (%s): where it has no terminal, give it with "
+                    "--passphrase-fd, --passphrase-file or --passphrase-command",
+                    agent->params.home, gpg_strerror(err));
     }
 }
 

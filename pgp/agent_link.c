@@ -168,6 +168,9 @@ static gpg_error_t start_and_connect(struct failure *failure, const struct agent
         return fail(failure, gpg_error(GPG_ERR_NO_AGENT),
                     "gpg-agent cannot have a socket for %s: the name of the folder is too long for one (%zu octets)",
                     params->home, sizeof((struct sockaddr_un *)NULL)->sun_path);
+    if (access(params->home, F_OK))
+        return fail(failure, gpg_error(GPG_ERR_NO_AGENT), "there is no home folder %s: no gpg-agent can run for it",
+                    params->home);
     gpg_error_t err = spawn(program, params->home);
     if (err)
         return fail(failure, gpg_error(GPG_ERR_NO_AGENT), "no gpg-agent runs for %s, and %s cannot be started: %s",

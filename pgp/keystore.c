@@ -707,6 +707,19 @@ gpg_error_t keystore_default_signer(struct keystore *keystore, uint32_t when, st
     return 0;
 }
 
+gpg_error_t keystore_file_signer(struct keystore *keystore, struct key_match *ret)
+{
+    struct certificate *certificate = NULL;
+    unsigned number = 0;
+    if (keystore->secret_n == 0)
+        return gpg_error(GPG_ERR_EOF);
+    const struct key *key = keystore->secrets[0].key;
+    gpg_error_t err = keystore_issuer(keystore, key->fpr, key->fpr_n, &certificate, &number);
+    if (!err)
+        *ret = (struct key_match){.certificate = certificate, .exact = -1, .kind = SPEC_FPR};
+    return err;
+}
+
 gpg_error_t keystore_signing_key(struct keystore *keystore, const struct key_match *match, uint32_t when,
                                  unsigned *ret_number, struct secret_key **ret)
 {

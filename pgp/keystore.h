@@ -81,6 +81,10 @@ MUST_CHECK gpg_error_t keystore_secret(struct keystore *keystore, const struct k
 MUST_CHECK gpg_error_t keystore_secret_nth(struct keystore *keystore, unsigned i, struct secret_key **ret);
 /* First usable secret signing key: the default signer. GPG_ERR_NO_SECKEY. */
 MUST_CHECK gpg_error_t keystore_default_signer(struct keystore *keystore, uint32_t when, struct key_match *ret);
+/* The certificate of the first secret key from a file, whether or not it can sign: who names a file means its key, and
+ * no other may sign in its place. GPG_ERR_EOF where no file was added. */
+MUST_CHECK gpg_error_t keystore_file_signer(struct keystore *keystore, struct key_match *ret);
+
 /* The key of MATCH that signs at WHEN, among those whose secret key is there (the newest subkey may be on another
  * machine), and that secret key. Errors as certificate_choose; GPG_ERR_NO_SECKEY. */
 MUST_CHECK gpg_error_t keystore_signing_key(struct keystore *keystore, const struct key_match *match, uint32_t when,

@@ -546,6 +546,11 @@ static const struct secret_key_ops memory_ops = {
     .free = memory_free,
 };
 
+bool secret_key_in_memory(const struct secret_key *secret_key)
+{
+    return secret_key->ops == &memory_ops;
+}
+
 enum secret_state secret_key_state(const struct secret_key *secret_key)
 {
     if (secret_key->ops != &memory_ops)

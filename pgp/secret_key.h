@@ -34,6 +34,8 @@ MUST_CHECK gpg_error_t secret_key_parse(struct failure *failure, unsigned packet
                                         const struct passphrase_source *source, struct secret_key **ret);
 /* Also of keys that are not ours (agent.c): on a card or locked. */
 enum secret_state secret_key_state(const struct secret_key *secret_key);
+/* Whether it is one of secret_key_parse, and not one of an agent. */
+bool secret_key_in_memory(const struct secret_key *secret_key);
 /* Unlocks now, so that no question comes later; does nothing for keys that are not ours. */
 MUST_CHECK gpg_error_t secret_key_unlock(struct failure *failure, struct secret_key *secret_key);
 

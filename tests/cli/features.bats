@@ -225,3 +225,67 @@ make_input() {
     expect 1 nt -d junk.gpg
     only d x.tar s.gpg two.gpg junk.gpg
 }
+
+@test "a secret key file that cannot sign: no other key signs in its place" {
+    make_input
+    for state in revoked expired; do
+        bad "$state" -s --secret-key-file "$BATS_TEST_DIRNAME/../../testdata/samples/keys/$state.sec.asc" -o x.gpg d
+        absent x.gpg
+    done
+}
+
+@test "a weak digest is refused on writing, and a signature that could not be read back is not made" {
+    make_input
+    for digest in MD5 SHA1 RIPEMD160; do
+        expect 1 nt -s -u alice --digest-algo "$digest" -o x.gpg d
+        said "$digest"
+        absent x.gpg
+    done
+}
+
+@test "/dev/stdout that leads to a file is written to and stays what it is" {
+    make_input
+    "$GPGTAR" --batch --create -o /dev/stdout d >x.tar
+    tar tf x.tar | grep -qx d/one
+    [ -L /dev/stdout ]
+}
+
+@test "content that is no tar: the verdict of the decryption goes first, and damage is told apart" {
+    echo secret >pw
+    seq 1 5000 | gpg --batch -q --pinentry-mode loopback --passphrase-file pw --compress-algo none -c -o x.gpg
+    bad 'x.gpg: decrypted, but the content is not a tar' -d --passphrase-file pw x.gpg
+    expect 1 nt --status-fd 1 -d --passphrase-file pw x.gpg
+    grep -qx '\[GNUPG:\] DECRYPTION_OKAY' "$OUT"
+    python3 -c "import sys; b = bytearray(open('x.gpg', 'rb').read()); b[3000] ^= 1; open('y.gpg', 'wb').write(b)"
+    bad 'y.gpg: .*damaged' -d --passphrase-file pw y.gpg
+    not_said 'not a tar'
+}
+
+@test "a hard link alone: named with the file it needs, never empty without a word" {
+    make_input
+    ln d/one d/two
+    good --create -o x.tar d
+    expect 1 nt --extract -O x.tar d/two
+    said 'd/two.*d/one'
+    good --extract -O x.tar d/one
+    [ "$(cat "$OUT")" = one ]
+}
+
+@test "a folder named with a slash, and a member that is not there" {
+    make_input
+    good --create -o x.tar d
+    good --skip-crypto -t x.tar d/sub/
+    grep -q 'd/sub/two' "$OUT"
+    expect 1 nt --extract x.tar nope
+    absent x.tar_1_
+}
+
+@test "what asks for a secret never makes a plain tar" {
+    make_input
+    echo secret >pw
+    for words in "-u alice" "--passphrase-file pw" "--encrypt-to bob"; do
+        # shellcheck disable=SC2086
+        expect 2 nt --create $words -o x.tar d
+        absent x.tar
+    done
+}

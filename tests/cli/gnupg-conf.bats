@@ -110,11 +110,11 @@ cipher() {
 @test "names of algorithms that nobody knows, on the line and in the files: an error that names them" {
     small
     for option in cipher-algo digest-algo compress-algo s2k-cipher-algo s2k-digest-algo personal-cipher-preferences; do
-        expect 1 nt -es -c --passphrase-file "$SUITE/pw" -r bob@example.org --$option ROT13 -o o.gpg d
+        expect 2 nt -es -c --passphrase-file "$SUITE/pw" -r bob@example.org --$option ROT13 -o o.gpg d
         said 'ROT13'
         absent o.gpg
         conf gpg.conf "$option ROT13"
-        expect 1 nt -es -c --passphrase-file "$SUITE/pw" -r bob@example.org -o o.gpg d
+        expect 2 nt -es -c --passphrase-file "$SUITE/pw" -r bob@example.org -o o.gpg d
         said 'ROT13'
         absent o.gpg
         rm "$GNUPGHOME/gpg.conf"
