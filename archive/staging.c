@@ -536,6 +536,10 @@ static gpg_error_t decide(struct release *release, const char *path, bool *ret_r
             return fail(params->failure, gpg_error(GPG_ERR_CANCELED), "nothing was extracted, as you wished");
         }
     }
+    const char *slash = strrchr(path, '/');
+    struct stat stat;
+    if (!fstatat(release->from, slash ? slash + 1 : path, &stat, AT_SYMLINK_NOFOLLOW))
+        release->result->kept += S_ISREG(stat.st_mode);
     release->result->conflicts++;
     release->result->errors += params->policy != STAGING_SKIP_OLD;
     notice(params->notices, params->policy == STAGING_SKIP_OLD ? NOTICE_KEPT_OLD : NOTICE_EXISTS, path,

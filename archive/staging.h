@@ -55,6 +55,7 @@ struct staging_release_result {
     uint64_t replaced;  /* of these */
     uint64_t conflicts; /* kept old ones, wrong kinds */
     uint64_t errors;    /* of the conflicts those that make exit 1 */
+    uint64_t kept;      /* regular files of the archive that did not take their names, as the old ones were kept */
 };
 
 /* Moves all of the tree into the target, entry by entry (renameat2 without replacing, or an exchange), after a first

@@ -297,7 +297,7 @@ static enum staging_answer open_ask(void *context, const char *name)
                                                                                   : STAGING_ANSWER_KEEP;
 }
 
-static gpg_error_t open_release(struct opening *opening)
+static gpg_error_t open_release(struct opening *opening, uint64_t *ret_kept)
 {
     const struct program *program = opening->program;
     const struct options *options = program->options;
@@ -324,7 +324,9 @@ static gpg_error_t open_release(struct opening *opening)
         .notices = &notices,
         .failure = open_failure(opening),
     };
-    return staging_release(opening->staging, &params, &result);
+    gpg_error_t err = staging_release(opening->staging, &params, &result);
+    *ret_kept = result.kept;
+    return err;
 }
 
 static void open_leftover(void *context, const char *name)
@@ -348,6 +350,7 @@ static gpg_error_t open_extract(struct opening *opening)
     if (err)
         return err;
     struct tar_extract_result result = {.extracted = 0};
+    uint64_t kept = 0;
     const struct tar_extract_params params = {
         .read = opening->tar,
         .root_fd = staging_fd(opening->staging),
@@ -368,10 +371,11 @@ static gpg_error_t open_extract(struct opening *opening)
         verdict = 0;
     }
     if (!verdict && (result.made || !result.read.flaws))
-        verdict = open_release(opening);
+        verdict = open_release(opening, &kept);
     if (!verdict) {
-        const struct status_extract counts = {result.extracted, result.skipped,  result.badname, result.suspicious,
-                                              result.symlink,   result.hardlink, result.other};
+        const struct status_extract counts = {result.extracted - kept, result.skipped + kept, result.badname,
+                                              result.suspicious,       result.symlink,        result.hardlink,
+                                              result.other + kept};
         status_extract(program->status, &counts);
     }
     if (!verdict && result.symlink && !options->outside_links)

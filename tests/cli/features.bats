@@ -289,3 +289,14 @@ make_input() {
         absent x.tar
     done
 }
+
+@test "files that are kept are not counted as extracted" {
+    make_input
+    good --create -o x.tar d
+    mkdir x
+    good --extract --status-fd 3 -C x x.tar 3>first
+    grep -qx '\[GNUPG:\] GPGTAR_EXTRACT 2 0 0 0 0 0 0' first
+    rm x/d/one
+    good --extract --status-fd 3 --skip-old-files -C x x.tar 3>second
+    grep -qx '\[GNUPG:\] GPGTAR_EXTRACT 1 1 0 0 0 0 1' second
+}
