@@ -24,7 +24,7 @@ say() {
 build_packages="gcc cmake ninja-build pkg-config libc6-dev libarchive-dev libgcrypt20-dev libgpg-error-dev libassuan-dev
  zlib1g-dev libbz2-dev libisal-dev"
 try_packages="gpg gpg-agent attr acl time diffutils"
-test_packages="$try_packages gnupg gnupg-utils libcmocka-dev bats libarchive-tools tar python3 sq sqop rnp pgpainless-cli python3-pgpy
+test_packages="$try_packages gnupg gnupg-utils libcmocka-dev bats libarchive-tools tar python3 sq sqop rnp pgpainless-cli python3-pgpy python3-cryptography
  strace procps util-linux libcap2-bin expect git gpgsm gpgconf bzip2 xz-utils zstd softhsm2 gnupg-pkcs11-scd opensc openssl"
 
 need() {
