@@ -263,9 +263,14 @@ static gpg_error_t put_sparse(struct writer *writer, const struct walk_entry *en
     return err ? err : put(writer, NULL, tar_padding(member->size));
 }
 
-/* Opens the regular file of the entry and makes sure that it still is the one that was listed. -1: reported. */
+/* The regular file of the entry, opened unless the walk has done so, and then seen to be the one that was listed. -1:
+ * reported. */
 static int open_file(struct writer *writer, const struct walk_entry *entry, struct stat *ret_status)
 {
+    if (entry->fd >= 0) {
+        *ret_status = entry->stat;
+        return entry->fd;
+    }
     int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (entry->follow ? 0 : O_NOFOLLOW);
     int fd = openat(entry->folder_fd, entry->leaf, flags);
     if (fd < 0) {
@@ -324,7 +329,8 @@ static gpg_error_t add_file(struct writer *writer, const struct walk_entry *entr
         err = hardlinks_add(writer->links, &status, entry->member);
 out:
     free(extents);
-    close(fd);
+    if (fd != entry->fd)
+        close(fd);
     return err;
 }
 
@@ -420,9 +426,11 @@ static void writer_clear(struct writer *writer)
     free(writer->out);
 }
 
-static gpg_error_t writer_init(struct writer *writer, const struct tar_create_params *params)
+static gpg_error_t writer_init(struct writer *writer, const struct tar_create_params *params, bool open_files)
 {
     writer->params = params;
+    struct walk_params walk = params->walk;
+    walk.open_files = open_files;
     writer->owners = owners_new();
     const struct attributes_params attributes = {
         .no_xattrs = params->no_xattrs,
@@ -434,7 +442,7 @@ static gpg_error_t writer_init(struct writer *writer, const struct tar_create_pa
     writer->out = malloc(OUT_BYTES + 1);
     if (!writer->owners || !writer->attributes || !writer->out || (!writer->links && !params->portable))
         return gpg_error(GPG_ERR_ENOMEM);
-    return walk_new(&params->walk, &writer->walk);
+    return walk_new(&walk, &writer->walk);
 }
 
 /* Walks, and hands each entry to ADD. */
@@ -460,7 +468,7 @@ gpg_error_t tar_create(const struct tar_create_params *params, struct sink *borr
 {
     *ret = (struct tar_create_result){0};
     struct writer writer = {.sink = borrows_sink, .result = ret};
-    gpg_error_t err = writer_init(&writer, params);
+    gpg_error_t err = writer_init(&writer, params, true);
     if (!err)
         err = for_each(&writer, add_entry);
     if (!err)
@@ -495,7 +503,7 @@ gpg_error_t tar_create_scan(const struct tar_create_params *params, struct tar_c
     struct tar_create_params quiet = *params;
     quiet.walk.notices = NULL;
     struct writer writer = {.result = &result};
-    gpg_error_t err = writer_init(&writer, &quiet);
+    gpg_error_t err = writer_init(&writer, &quiet, false);
     if (!err)
         err = for_each(&writer, count_entry);
     if (!err)

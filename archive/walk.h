@@ -6,9 +6,9 @@
  * without following links below the names given (in a name given by the user, links in its leading folders are
  * followed, the last component is not). A folder that was replaced meanwhile is noticed, not entered.
  *
- * Memory: the sorted names of the folders on the path being walked (one arena each, length + 5 bytes a name).
- * Descriptors: at most WALK_OPEN_MAX folders stay open however deep the tree is; upper ones are reopened with `..` and
- * checked by device and inode. */
+ * Memory: the sorted names of the folders on the path being walked (one arena each, length + 6 bytes a name).
+ * Descriptors: at most WALK_OPEN_MAX folders stay open however deep the tree is, and one file; upper folders are
+ * reopened with `..` and checked by device and inode. */
 #ifndef ARCHIVE_WALK_H
 #define ARCHIVE_WALK_H
 
@@ -40,6 +40,7 @@ struct walk_params {
     /* Whether it is the archive being written. NULL: nothing is. */
     bool (*is_output)(void *context, dev_t dev, ino_t ino);
     void *output_context;
+    bool open_files;               /* the files will be read: opens those that it can */
     struct snapshot *snapshot;     /* only what changed since; borrowed; NULL: everything */
     const struct notices *notices; /* may be NULL */
     struct failure *failure;       /* may be NULL */
@@ -52,8 +53,8 @@ struct walk_entry {
     int folder_fd;      /* borrowed; with LEAF the way to the file: openat(folder_fd, leaf, …) */
     const char *leaf;   /* a component, or for a name given the path from the base folder */
     bool follow;        /* LEAF is a symlink, and STAT is that of what it names (dereference) */
-    struct stat stat;   /* of the open folder where fd >= 0, else from fstatat */
-    int fd;             /* of a folder that the walk has opened (borrowed), else -1 */
+    struct stat stat;   /* of the open file where fd >= 0, else from fstatat */
+    int fd;             /* of a folder or regular file that the walk has opened (borrowed), else -1 */
 };
 
 struct walk_counts {

@@ -25,7 +25,8 @@ struct job {
     struct tar_create_params params;
     struct tar_create_result result;
     unsigned notices[64];
-    void (*hook)(const char *path); /* called between the listing of a file and its opening */
+    void (*hook)(const char *path); /* called with d/victim when AT was looked at */
+    const char *at;                 /* NULL: d/victim itself */
     bool hooked;
 };
 
@@ -39,7 +40,8 @@ static bool call_hook(void *context, dev_t dev, ino_t ino)
 {
     struct job *job = context;
     struct stat status;
-    if (job->hook && !job->hooked && stat("d/victim", &status) == 0 && status.st_dev == dev && status.st_ino == ino) {
+    const char *at = job->at ? job->at : "d/victim";
+    if (job->hook && !job->hooked && stat(at, &status) == 0 && status.st_dev == dev && status.st_ino == ino) {
         job->hooked = true;
         job->hook("d/victim");
     }
@@ -231,6 +233,12 @@ static void make_fifo(const char *path)
     assert_int_equal(mkfifo(path, 0644), 0);
 }
 
+static void make_victim(void)
+{
+    tree_run("rm -rf d; mkdir d; echo 1 >d/a; echo 2 >d/victim; echo 3 >d/zz-other; echo 4 >d/z");
+}
+
+/* A file chosen by its time is asked for its status before it is opened, and must be the same then. */
 static void test_replaced(void **state)
 {
     (void)state;
@@ -243,14 +251,58 @@ static void test_replaced(void **state)
         {make_other, NOTICE_REPLACED},
         {make_fifo, NOTICE_REPLACED},
     };
+    struct select *select = select_new();
+    select_options(select)->newer = true;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        tree_run("rm -rf d; mkdir d; echo 1 >d/a; echo 2 >d/victim; echo 3 >d/zz-other; echo 4 >d/z");
-        struct job job = {.hook = cases[i].hook};
+        make_victim();
+        struct job job = {.params.walk.select = select, .hook = cases[i].hook};
         create(&job, "a.tar");
         assert_int_equal(job.notices[cases[i].kind], 1);
         /* The file that was moved onto the victim is missed at its old name. */
         assert_int_equal(job.result.flawed, cases[i].hook == make_other ? 2 : 1);
         tree_run("tar tf a.tar >list && grep -qx d/a list && grep -qx d/z list && ! grep -q victim list");
+    }
+    select_free(select);
+}
+
+/* Once a file is open, what becomes of its name does not matter. */
+static void test_replaced_when_open(void **state)
+{
+    (void)state;
+    static void (*const hooks[])(const char *path) = {remove_it, make_link, make_other, make_fifo};
+    for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
+        make_victim();
+        struct job job = {.hook = hooks[i]};
+        create(&job, "a.tar");
+        assert_true(job.hooked);
+        assert_int_equal(job.result.flawed, hooks[i] == make_other ? 1 : 0);
+        tree_run("test $(tar xOf a.tar d/victim) = 2 && tar tf a.tar | grep -qx d/z");
+    }
+}
+
+/* What became another file since its folder was listed is what it now is. */
+static void test_replaced_before(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*hook)(const char *path);
+        const char *test;
+    } cases[] = {
+        {remove_it, "! tar tf a.tar | grep -q victim"},
+        {make_link, "tar tvf a.tar | grep -q '^l.* d/victim -> /etc/passwd'"},
+        {make_other, "test $(tar xOf a.tar d/victim) = 3"},
+        {make_fifo, "tar tvf a.tar | grep -q '^p.* d/victim'"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        make_victim();
+        struct job job = {.hook = cases[i].hook, .at = "d/a"};
+        create(&job, "a.tar");
+        assert_true(job.hooked);
+        unsigned missed = cases[i].hook == make_other || cases[i].hook == remove_it;
+        assert_int_equal(job.notices[NOTICE_VANISHED], missed);
+        assert_int_equal(job.result.flawed, missed);
+        tree_run(cases[i].test);
+        tree_run("tar tf a.tar | grep -qx d/z");
     }
 }
 
@@ -400,6 +452,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_reproducible, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_large, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_replaced, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_replaced_when_open, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_replaced_before, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_changing, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_read_error, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_nothing, tree_setup, tree_teardown),

@@ -15,6 +15,8 @@ struct seen {
     unsigned notices[64];
     void (*before)(const char *member); /* called as each entry comes */
     const char *output;                 /* name that is_output answers for */
+    bool open_files;
+    size_t opened; /* files that the walk had open */
 };
 
 static void count_notice(void *context, const struct notice *notice)
@@ -40,6 +42,7 @@ static void collect(struct seen *seen, struct walk_names *names, const struct se
         .select = select,
         .is_output = is_named_output,
         .output_context = seen,
+        .open_files = seen->open_files,
         .notices = &notices,
     };
     struct walk *walk;
@@ -49,6 +52,7 @@ static void collect(struct seen *seen, struct walk_names *names, const struct se
         assert_int_equal(walk_next(walk, &entry), 0);
         if (!entry)
             break;
+        seen->opened += S_ISREG(entry->stat.st_mode) && entry->fd >= 0;
         if (seen->before)
             seen->before(entry->member);
         size_t n = strlen(entry->member);
@@ -67,10 +71,9 @@ static void collect(struct seen *seen, struct walk_names *names, const struct se
     walk_names_free(names);
 }
 
-/* Walks NAMES (blank separated) and compares. */
-static void expect(const char *names_given, const struct select *select, const char *wanted)
+static void expect_one(const char *names_given, const struct select *select, bool open_files, const char *wanted)
 {
-    struct seen seen = {0};
+    struct seen seen = {.open_files = open_files};
     struct walk_names *names = walk_names_new();
     char *copy = strdup(names_given), *save = NULL;
     for (char *name = strtok_r(copy, " ", &save); name; name = strtok_r(NULL, " ", &save))
@@ -79,6 +82,13 @@ static void expect(const char *names_given, const struct select *select, const c
     assert_string_equal(seen.text ? seen.text : "", wanted);
     free(seen.text);
     free(copy);
+}
+
+/* Walks NAMES (blank separated), with files opened and without, and compares. */
+static void expect(const char *names_given, const struct select *select, const char *wanted)
+{
+    expect_one(names_given, select, false, wanted);
+    expect_one(names_given, select, true, wanted);
 }
 
 static void make_small(void)
@@ -272,13 +282,14 @@ static void test_unreadable(void **state)
     char folder[] = "/tmp/gpgtar-unreadable-XXXXXX";
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chdir(folder), 0);
-    tree_run("mkdir d d/shut d/open; touch d/open/x; chmod 0 d/shut");
-    struct seen seen = {0};
+    tree_run("mkdir d d/shut d/open; touch d/open/x d/open/y; chmod 0 d/shut d/open/y");
+    struct seen seen = {.open_files = true};
     struct walk_names *names = walk_names_new();
     assert_int_equal(walk_names_add(names, "d"), 0);
     struct walk_counts counts;
     collect(&seen, names, NULL, &counts);
-    assert_string_equal(seen.text, "d\nd/open\nd/open/x\nd/shut\n");
+    assert_string_equal(seen.text, "d\nd/open\nd/open/x\nd/open/y\nd/shut\n");
+    assert_int_equal(seen.opened, 1);
     assert_int_equal(seen.notices[NOTICE_UNREADABLE], 1);
     assert_int_equal(counts.flawed, 1);
     free(seen.text);
@@ -287,6 +298,45 @@ static void test_unreadable(void **state)
     if (getuid() == 0)
         assert_int_equal(seteuid(0), 0);
     assert_int_equal(chdir(*state), 0);
+}
+
+static int descriptors(void)
+{
+    int n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+/* Files below a folder are opened where they are read, other kinds and what is left out are not, and nothing stays
+ * open. */
+static void test_opened(void **state)
+{
+    (void)state;
+    tree_run("mkdir d; mkfifo d/fifo; ln -s x d/link; touch d/out d/x d/y d/z.o d/.gpgtar-abcdef");
+    struct select *select = select_new();
+    assert_int_equal(select_exclude(select, "*.o"), 0);
+    const int before = descriptors();
+    for (unsigned i = 0; i < 3; i++) {
+        select_options(select)->newer = i == 2;
+        struct seen seen = {.output = "d/out", .open_files = i > 0};
+        struct walk_names *names = walk_names_new();
+        assert_int_equal(walk_names_add(names, "d"), 0);
+        struct walk_counts counts;
+        collect(&seen, names, select, &counts);
+        assert_string_equal(seen.text, "d\nd/fifo\nd/link\nd/x\nd/y\n");
+        assert_int_equal(seen.opened, i == 1 ? 2 : 0);
+        assert_int_equal(counts.skipped, 3);
+        assert_int_equal(counts.flawed, 0);
+        assert_int_equal(seen.notices[NOTICE_SKIPPED_SELF], 1);
+        assert_int_equal(seen.notices[NOTICE_SKIPPED_OURS], 1);
+        assert_int_equal(descriptors(), before);
+        free(seen.text);
+    }
+    select_free(select);
 }
 
 /* Folders 300 deep with files on each level, and few descriptors. */
@@ -440,6 +490,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_skipped, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_leftovers, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unreadable, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_opened, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_deep, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_too_deep, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_races, tree_setup, tree_teardown),
