@@ -350,7 +350,8 @@ static void progress_sink_free(struct sink *sink)
     (void)sink; /* on the stack */
 }
 
-static const struct sink_ops progress_sink_ops = {progress_sink_write, progress_sink_finish, progress_sink_free};
+static const struct sink_ops progress_sink_ops = {
+    .write = progress_sink_write, .finish = progress_sink_finish, .free = progress_sink_free};
 
 /* ---- what to archive ---- */
 

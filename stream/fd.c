@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* What read and write have to know about a descriptor. */
@@ -84,21 +85,45 @@ static gpg_error_t descriptor_read(struct descriptor *descriptor, void *to, size
     }
 }
 
-static gpg_error_t descriptor_write(struct descriptor *descriptor, const uint8_t *bytes, size_t n)
+/* One system call's worth of what is left of HEAD and BODY; chunk limits what waits on a descriptor. */
+static ssize_t descriptor_put(struct descriptor *descriptor, struct iovec head, struct iovec body)
+{
+    if (head.iov_len > descriptor->chunk)
+        head.iov_len = descriptor->chunk;
+    if (body.iov_len > descriptor->chunk - head.iov_len)
+        body.iov_len = descriptor->chunk - head.iov_len;
+    struct iovec parts[] = {head, body};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    if (descriptor->socket)
+        return sendmsg(descriptor->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (!head.iov_len)
+        return write(descriptor->fd, body.iov_base, body.iov_len);
+    return writev(descriptor->fd, parts, 2);
+}
+
+/* Drops up to N bytes from the front of PART; how many are left of N. */
+static size_t part_drop(struct iovec *part, size_t n)
+{
+    size_t of_part = n < part->iov_len ? n : part->iov_len;
+    if (of_part)
+        part->iov_base = (uint8_t *)part->iov_base + of_part;
+    part->iov_len -= of_part;
+    return n - of_part;
+}
+
+/* Writes all of HEAD, then all of BODY; either may be empty. */
+static gpg_error_t descriptor_write(struct descriptor *descriptor, struct iovec head, struct iovec body)
 {
     bool wait = descriptor->waits;
-    while (n) {
+    while (head.iov_len || body.iov_len) {
         if (run_cancelled(descriptor->run))
             return gpg_error(GPG_ERR_CANCELED);
         gpg_error_t error = wait ? descriptor_wait(descriptor, POLLOUT) : 0;
         if (error)
             return error;
-        size_t part = n < descriptor->chunk ? n : descriptor->chunk;
-        ssize_t written = descriptor->socket ? send(descriptor->fd, bytes, part, MSG_DONTWAIT | MSG_NOSIGNAL)
-                                             : write(descriptor->fd, bytes, part);
+        ssize_t written = descriptor_put(descriptor, head, body);
         if (written > 0) {
-            bytes += written;
-            n -= (size_t)written;
+            part_drop(&body, part_drop(&head, (size_t)written));
         } else if (written < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             wait = true;
         } else if (written == 0 || errno != EINTR) {
@@ -270,21 +295,40 @@ gpg_error_t fd_source_new(struct run *run, int fd, const char *name, bool closes
 
 /* ---- sink ---- */
 
+/* Writes of fewer bytes wait for the next one: packets come as a few octets of header and then a block. */
+#define HELD_MAX ((size_t)512)
+
 struct fd_sink {
     struct sink sink;
     struct descriptor descriptor;
+    size_t held_n;
+    uint8_t held[HELD_MAX];
 };
 
 static gpg_error_t fd_sink_write(struct sink *sink, const void *bytes, size_t n)
 {
-    return descriptor_write(&CONTAINER(sink, struct fd_sink, sink)->descriptor, bytes, n);
+    struct fd_sink *file = CONTAINER(sink, struct fd_sink, sink);
+    /* Who reads a pipe or a terminal may wait for these very bytes. */
+    if (file->descriptor.regular && n <= HELD_MAX - file->held_n) {
+        memcpy(file->held + file->held_n, bytes, n);
+        file->held_n += n;
+        return 0;
+    }
+    struct iovec head = {.iov_base = file->held, .iov_len = file->held_n};
+    struct iovec body = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n};
+    file->held_n = 0;
+    return descriptor_write(&file->descriptor, head, body);
 }
 
 static gpg_error_t fd_sink_finish(struct sink *sink)
 {
-    struct descriptor *descriptor = &CONTAINER(sink, struct fd_sink, sink)->descriptor;
-    if (!descriptor->closes)
-        return 0;
+    struct fd_sink *file = CONTAINER(sink, struct fd_sink, sink);
+    struct descriptor *descriptor = &file->descriptor;
+    gpg_error_t error = descriptor_write(descriptor, (struct iovec){0},
+                                         (struct iovec){.iov_base = file->held, .iov_len = file->held_n});
+    file->held_n = 0;
+    if (error || !descriptor->closes)
+        return error;
     int fd = descriptor->fd;
     descriptor->fd = -1;
     /* Linux has closed it also where close says EINTR. */

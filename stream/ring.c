@@ -124,8 +124,9 @@ static gpg_error_t ring_new(struct run *run, const struct block_job *job, unsign
     ring->job = *job;
     ring->run = run;
     ring->workers = workers;
-    /* One slot for each worker, as many again that wait for their turn, one being filled and one being taken out. */
-    ring->n_slots = workers ? 2 * (size_t)workers + 2 : 1;
+    /* One slot for each worker, as many again that wait for their turn, one being filled, one being taken out, and four
+     * more, because who waits for room waits for half of them: the others must last for the time a wake-up takes. */
+    ring->n_slots = workers ? 2 * (size_t)workers + 6 : 1;
     /* One byte more, read ahead by a source to know whether more than HOLD bytes follow. */
     ring->in_capacity = job->block_size + job->hold + 1;
     ring->out_capacity = job->out_size ? job->out_size : ring->in_capacity;
@@ -205,7 +206,9 @@ static gpg_error_t producer_open(struct ring *ring)
     if (ring->filling)
         return 0;
     pthread_mutex_lock(&ring->lock);
-    while (!(error = status(ring)) && ring->closed - ring->released == ring->n_slots)
+    /* Who has to wait waits for half of the slots, so that the two threads wake one another less often. */
+    size_t most = ring->closed - ring->released == ring->n_slots ? ring->n_slots / 2 : ring->n_slots - 1;
+    while (!(error = status(ring)) && ring->closed - ring->released > most)
         pthread_cond_wait(&ring->space, &ring->lock);
     if (!error)
         ring->filling = slot_of(ring, ring->closed);
@@ -251,11 +254,13 @@ static void producer_close(struct ring *ring, size_t n_in, bool last)
     slot->done = works_here;
     ring->closed++;
     ring->ended = last;
+    bool first = ring->closed - ring->released == 1;
+    pthread_mutex_unlock(&ring->lock);
+    /* Behind the lock, here and below: the thread that is woken need not wait for it. */
     if (!works_here)
         pthread_cond_signal(&ring->work);
-    else if (ring->closed - ring->released == 1)
+    else if (first)
         pthread_cond_signal(&ring->ready);
-    pthread_mutex_unlock(&ring->lock);
 }
 
 /* No block follows, because the stream that is read failed with ERROR. */
@@ -307,8 +312,10 @@ static void consumer_release(struct ring *ring)
     pthread_mutex_lock(&ring->lock);
     slot_of(ring, ring->released)->done = false;
     ring->released++;
-    pthread_cond_signal(&ring->space);
+    bool enough = ring->closed - ring->released == ring->n_slots / 2; /* what producer_open waits for */
     pthread_mutex_unlock(&ring->lock);
+    if (enough)
+        pthread_cond_signal(&ring->space);
 }
 
 static gpg_error_t worker_main(void *arg)
@@ -333,8 +340,11 @@ static gpg_error_t worker_main(void *arg)
             slot->error = gpg_error(GPG_ERR_CANCELED); /* never seen: block BAD comes first */
         }
         slot->done = true;
-        if (index == ring->released)
+        if (index == ring->released) {
+            pthread_mutex_unlock(&ring->lock);
             pthread_cond_signal(&ring->ready);
+            pthread_mutex_lock(&ring->lock);
+        }
     }
     /* With the end, the other workers that wait must go too. */
     pthread_cond_broadcast(&ring->work);
@@ -429,29 +439,52 @@ static gpg_error_t close_and_write(struct block_sink *stage, size_t n_in, bool l
     return stage->ring->workers ? 0 : write_block(stage, &end);
 }
 
-static gpg_error_t block_sink_write(struct sink *sink, const void *bytes, size_t n)
+static gpg_error_t block_sink_room(struct sink *sink, void **ret_room, size_t *ret_n)
 {
     struct block_sink *stage = CONTAINER(sink, struct block_sink, sink);
     struct ring *ring = stage->ring;
     const size_t full = ring->job.block_size + ring->job.hold;
-    const uint8_t *from = bytes;
     gpg_error_t error = atomic_load(&ring->stop) ? status_locked(ring) : 0;
-    while (!error && n) {
-        if (ring->filling && ring->fill == full)
-            error = close_and_write(stage, ring->job.block_size, false);
-        if (!error)
-            error = producer_open(ring);
+    if (!error && ring->filling && ring->fill == full)
+        error = close_and_write(stage, ring->job.block_size, false);
+    if (!error)
+        error = producer_open(ring);
+    if (error)
+        return error;
+    *ret_room = ring->filling->in + ring->fill;
+    *ret_n = full - ring->fill;
+    return 0;
+}
+
+static gpg_error_t block_sink_filled(struct sink *sink, size_t n)
+{
+    struct ring *ring = CONTAINER(sink, struct block_sink, sink)->ring;
+    assert(ring->filling && n <= ring->job.block_size + ring->job.hold - ring->fill);
+    ring->fill += n;
+    return 0;
+}
+
+static gpg_error_t block_sink_write(struct sink *sink, const void *bytes, size_t n)
+{
+    struct block_sink *stage = CONTAINER(sink, struct block_sink, sink);
+    struct ring *ring = stage->ring;
+    const uint8_t *from = bytes;
+    while (n) {
+        void *room;
+        size_t part;
+        gpg_error_t error = block_sink_room(sink, &room, &part);
         if (error)
-            break;
-        if (is_bare(ring) && !ring->workers && !ring->fill && n >= full)
+            return error;
+        if (is_bare(ring) && !ring->workers && !ring->fill && n >= part)
             return sink_write(stage->below, from, n); /* a buffer would only copy */
-        size_t part = n < full - ring->fill ? n : full - ring->fill;
-        memcpy(ring->filling->in + ring->fill, from, part);
+        if (part > n)
+            part = n;
+        memcpy(room, from, part);
         ring->fill += part;
         from += part;
         n -= part;
     }
-    return error;
+    return 0;
 }
 
 static gpg_error_t block_sink_finish(struct sink *sink)
@@ -483,6 +516,8 @@ static void block_sink_free(struct sink *sink)
 
 static const struct sink_ops block_sink_ops = {
     .write = block_sink_write,
+    .room = block_sink_room,
+    .filled = block_sink_filled,
     .finish = block_sink_finish,
     .free = block_sink_free,
 };

@@ -24,6 +24,32 @@ gpg_error_t sink_write(struct sink *sink, const void *bytes, size_t n)
     return sink->error;
 }
 
+gpg_error_t sink_room(struct sink *sink, void **ret_room, size_t *ret_n)
+{
+    void *room = NULL;
+    size_t n = 0;
+    if (sink->error)
+        return sink->error;
+    if (sink->finished)
+        return gpg_error(GPG_ERR_INV_STATE);
+    if (sink->ops->room)
+        sink->error = sink->ops->room(sink, &room, &n);
+    if (sink->error)
+        return sink->error;
+    *ret_room = room;
+    *ret_n = n;
+    return 0;
+}
+
+gpg_error_t sink_filled(struct sink *sink, size_t n)
+{
+    if (sink->error)
+        return sink->error;
+    if (n)
+        sink->error = sink->ops->filled(sink, n);
+    return sink->error;
+}
+
 gpg_error_t sink_finish(struct sink *sink)
 {
     if (!sink->error && !sink->finished) {

@@ -18,6 +18,11 @@ struct source;
 struct sink_ops {
     /* Takes all N bytes (N > 0) or returns an error; keeps no pointer; may block. */
     gpg_error_t (*write)(struct sink *sink, const void *bytes, size_t n);
+    /* Optional, both or none: room lends at least one byte of the buffer that write would copy to, until the next call
+     * on SINK; filled takes the first N bytes of it (N > 0) as if they had been written. For who would otherwise read
+     * into a buffer of his own. */
+    gpg_error_t (*room)(struct sink *sink, void **ret_room, size_t *ret_n);
+    gpg_error_t (*filled)(struct sink *sink, size_t n);
     /* No more bytes follow: writes trailers, then finishes the sink below. */
     gpg_error_t (*finish)(struct sink *sink);
     /* Frees SINK and what is below it; writes nothing, never fails. */
@@ -59,6 +64,10 @@ void source_init(struct source *source, const struct source_ops *ops);
 
 /* N = 0 does nothing. After finish: GPG_ERR_INV_STATE. */
 MUST_CHECK gpg_error_t sink_write(struct sink *sink, const void *bytes, size_t n);
+/* *RET_N = 0 where SINK lends nothing: it is written to then. */
+MUST_CHECK gpg_error_t sink_room(struct sink *sink, void **ret_room, size_t *ret_n);
+/* The first N bytes of what sink_room lent last, if nothing else was called in between. N = 0 does nothing. */
+MUST_CHECK gpg_error_t sink_filled(struct sink *sink, size_t n);
 /* A second call does nothing and returns what the first did. */
 MUST_CHECK gpg_error_t sink_finish(struct sink *sink);
 void sink_free(struct sink *sink);

@@ -67,7 +67,7 @@ static void borrow_free(struct sink *sink)
 
 static struct sink *borrow_new(struct sink *below, size_t left)
 {
-    static const struct sink_ops ops = {borrow_write, borrow_finish, borrow_free};
+    static const struct sink_ops ops = {.write = borrow_write, .finish = borrow_finish, .free = borrow_free};
     struct borrow *borrow = malloc(sizeof *borrow);
     assert_non_null(borrow);
     sink_init(&borrow->sink, &ops);

@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* The library of a program that hides its symbols must show these. */
@@ -145,6 +146,16 @@ SHOWN ssize_t write(int fd, const void *from, size_t n)
         n = n > 1 ? n / 2 : n;
     }
     return syscall(SYS_write, fd, from, n);
+}
+
+SHOWN ssize_t writev(int fd, const struct iovec *parts, int n)
+{
+    if (fd != STDERR_FILENO && falls(WRITE)) {
+        if (!fault.partly)
+            return -1;
+        return syscall(SYS_write, fd, parts->iov_base, parts->iov_len > 1 ? parts->iov_len / 2 : parts->iov_len);
+    }
+    return syscall(SYS_writev, fd, parts, n);
 }
 
 FORWARD_BYTES(WRITE, pwrite64, (int fd, const void *from, size_t n, off64_t at), (fd, from, n, at))

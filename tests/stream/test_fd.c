@@ -139,6 +139,7 @@ static void test_pump(void **state)
             assert_int_equal(fd_sink_new(NULL, fd, "y", false, &sink), 0);
             assert_int_equal(pump(source, sink, &moved), 0);
             assert_int_equal(moved, n);
+            assert_int_equal(sink_finish(sink), 0);
             source_free(source);
             sink_free(sink);
             assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
@@ -147,6 +148,33 @@ static void test_pump(void **state)
             assert_memory_equal(to, bytes, n);
             close(fd);
         }
+}
+
+/* Little writes to a file wait for a larger one or for the end; none is lost or put elsewhere. */
+static void test_little_writes(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 2, 511, 1, 512, 513, 1, 5, 600, 3, 256, 256, 1, 7};
+    uint8_t written[4096], read_back[4096];
+    size_t n = 0, got;
+    struct sink *sink;
+    int fd = file_of(0);
+    for (size_t i = 0; i < sizeof written; i++)
+        written[i] = (uint8_t)(i * 31 >> 3);
+    assert_int_equal(fd_sink_new(NULL, fd, "x", false, &sink), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        assert_int_equal(sink_write(sink, written + n, sizes[i]), 0);
+        n += sizes[i];
+        off_t there = lseek(fd, 0, SEEK_END);
+        assert_in_range((uintmax_t)there, n < 512 ? 0 : n - 512, n);
+    }
+    assert_int_equal(sink_finish(sink), 0);
+    sink_free(sink);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    assert_int_equal(fd_read_full(fd, read_back, sizeof read_back, &got), 0);
+    assert_int_equal(got, n);
+    assert_memory_equal(read_back, written, n);
+    close(fd);
 }
 
 static void test_not_closed(void **state)
@@ -353,15 +381,11 @@ int main(void)
     for (size_t i = 0; i < LENGTH; i++)
         bytes[i] = (uint8_t)(i + 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read_and_skip),
-        cmocka_unit_test(test_seek),
-        cmocka_unit_test(test_pump),
-        cmocka_unit_test(test_not_closed),
-        cmocka_unit_test(test_read_error),
-        cmocka_unit_test(test_write_error),
-        cmocka_unit_test(test_large_write_to_pipes_and_sockets),
-        cmocka_unit_test(test_cancel_wakes),
-        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_read_and_skip), cmocka_unit_test(test_seek),
+        cmocka_unit_test(test_pump),          cmocka_unit_test(test_little_writes),
+        cmocka_unit_test(test_not_closed),    cmocka_unit_test(test_read_error),
+        cmocka_unit_test(test_write_error),   cmocka_unit_test(test_large_write_to_pipes_and_sockets),
+        cmocka_unit_test(test_cancel_wakes),  cmocka_unit_test(test_full),
         cmocka_unit_test(test_whole_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

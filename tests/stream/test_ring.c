@@ -131,7 +131,7 @@ static void failing_free(struct sink *sink)
     free(self);
 }
 
-static const struct sink_ops failing_ops = {failing_write, failing_finish, failing_free};
+static const struct sink_ops failing_ops = {.write = failing_write, .finish = failing_finish, .free = failing_free};
 
 /* BELOW stays the caller's, who looks at what arrived. */
 static struct sink *failing_sink_new(struct sink *below, size_t left, bool fails, bool *freed)
@@ -205,8 +205,23 @@ static struct source *failing_source_new(struct source *takes_below, size_t left
 static gpg_error_t write_in_steps(struct sink *sink, const uint8_t *bytes, size_t n, size_t step)
 {
     gpg_error_t error = 0;
-    for (size_t at = 0; at < n && !error; at += step)
-        error = sink_write(sink, bytes + at, step < n - at ? step : n - at);
+    bool lend = false; /* every other step goes straight into the block */
+    for (size_t at = 0, part; at < n && !error; at += part, lend = !lend) {
+        void *room;
+        size_t room_n = 0;
+        part = step < n - at ? step : n - at;
+        if (lend)
+            error = sink_room(sink, &room, &room_n);
+        if (error)
+            return error;
+        if (!room_n) {
+            error = sink_write(sink, bytes + at, part);
+            continue;
+        }
+        part = part < room_n ? part : room_n;
+        memcpy(room, bytes + at, part);
+        error = sink_filled(sink, part);
+    }
     return error ? error : sink_finish(sink);
 }
 

@@ -79,7 +79,8 @@ static void count_source_free(struct source *source)
     CONTAINER(source, struct counter, source)->frees++;
 }
 
-static const struct sink_ops count_sink_ops = {count_write, count_sink_finish, count_sink_free};
+static const struct sink_ops count_sink_ops = {
+    .write = count_write, .finish = count_sink_finish, .free = count_sink_free};
 static const struct source_ops count_source_ops = {
     .peek = count_peek, .consume = count_consume, .finish = count_source_finish, .free = count_source_free};
 static const struct source_ops count_full_ops = {.peek = count_peek,
@@ -119,6 +120,62 @@ static void test_sink_contract(void **state)
     sink_free(&counter.sink);
     assert_int_equal(counter.frees, 1);
     sink_free(NULL);
+}
+
+struct lending_sink {
+    struct sink sink;
+    uint8_t bytes[4];
+    size_t n;
+};
+
+static gpg_error_t lend_room(struct sink *sink, void **ret_room, size_t *ret_n)
+{
+    struct lending_sink *self = CONTAINER(sink, struct lending_sink, sink);
+    if (self->n == sizeof self->bytes)
+        return gpg_error(GPG_ERR_ENOSPC);
+    *ret_room = self->bytes + self->n;
+    *ret_n = sizeof self->bytes - self->n;
+    return 0;
+}
+
+static gpg_error_t lend_filled(struct sink *sink, size_t n)
+{
+    CONTAINER(sink, struct lending_sink, sink)->n += n;
+    return 0;
+}
+
+static const struct sink_ops lending_ops = {
+    .write = count_write, .room = lend_room, .filled = lend_filled, .finish = count_sink_finish};
+
+static void test_room(void **state)
+{
+    (void)state;
+    struct counter counter = {0};
+    void *room;
+    size_t n = 1;
+    sink_init(&counter.sink, &count_sink_ops);
+    assert_int_equal(sink_room(&counter.sink, &room, &n), 0); /* it lends none */
+    assert_int_equal(n, 0);
+    assert_int_equal(sink_filled(&counter.sink, 0), 0);
+
+    struct lending_sink lending = {.n = 0};
+    sink_init(&lending.sink, &lending_ops);
+    for (size_t left = 4; left; left--) {
+        assert_int_equal(sink_room(&lending.sink, &room, &n), 0);
+        assert_int_equal(n, left);
+        memset(room, (int)left, n);
+        assert_int_equal(sink_filled(&lending.sink, 1), 0);
+        assert_int_equal(sink_filled(&lending.sink, 0), 0);
+    }
+    assert_memory_equal(lending.bytes, "\4\3\2\1", 4);
+    assert_int_equal(gpg_err_code(sink_room(&lending.sink, &room, &n)), GPG_ERR_ENOSPC);
+    assert_int_equal(gpg_err_code(sink_filled(&lending.sink, 1)), GPG_ERR_ENOSPC);
+    assert_int_equal(gpg_err_code(sink_finish(&lending.sink)), GPG_ERR_ENOSPC);
+    assert_int_equal(lending.n, 4);
+
+    sink_init(&counter.sink, &count_sink_ops);
+    assert_int_equal(sink_finish(&counter.sink), 0);
+    assert_int_equal(gpg_err_code(sink_room(&counter.sink, &room, &n)), GPG_ERR_INV_STATE);
 }
 
 static void test_source_contract(void **state)
@@ -244,8 +301,11 @@ static void test_pump_and_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sink_contract),       cmocka_unit_test(test_source_contract),
-        cmocka_unit_test(test_optional_operations), cmocka_unit_test(test_skip_and_read),
+        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_sink_contract),
+        cmocka_unit_test(test_source_contract),
+        cmocka_unit_test(test_optional_operations),
+        cmocka_unit_test(test_skip_and_read),
         cmocka_unit_test(test_pump_and_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
