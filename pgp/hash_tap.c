@@ -116,46 +116,17 @@ uint64_t hash_set_bytes(const struct hash_set *set)
     return set->bytes;
 }
 
-struct tap_sink {
-    struct sink sink;
-    struct hash_set *set; /* borrowed */
-    struct sink *below;
-};
-
-static gpg_error_t tap_write(struct sink *sink, const void *bytes, size_t n)
+static gpg_error_t hash_block(void *context, unsigned worker, struct block *block)
 {
-    struct tap_sink *tap = CONTAINER(sink, struct tap_sink, sink);
-    hash_set_update(tap->set, bytes, n);
-    return sink_write(tap->below, bytes, n);
-}
-
-static gpg_error_t tap_sink_finish(struct sink *sink)
-{
-    return sink_finish(CONTAINER(sink, struct tap_sink, sink)->below);
-}
-
-static void tap_sink_free(struct sink *sink)
-{
-    struct tap_sink *tap = CONTAINER(sink, struct tap_sink, sink);
-    sink_free(tap->below);
-    free(tap);
-}
-
-static const struct sink_ops tap_sink_ops = {.write = tap_write, .finish = tap_sink_finish, .free = tap_sink_free};
-
-gpg_error_t hash_tap_sink_new(struct hash_set *set, struct sink *takes_below, struct sink **ret)
-{
-    struct tap_sink *tap = calloc(1, sizeof *tap);
-    if (!tap) {
-        gpg_error_t err = gpg_error_from_syserror();
-        sink_free(takes_below);
-        return err;
-    }
-    sink_init(&tap->sink, &tap_sink_ops);
-    tap->set = set;
-    tap->below = takes_below;
-    *ret = &tap->sink;
+    (void)worker;
+    if (block->n_in)
+        hash_set_update(context, block->in, block->n_in);
     return 0;
+}
+
+struct block_job hash_set_job(struct hash_set *set, size_t block_size)
+{
+    return (struct block_job){.context = set, .block_size = block_size, .work = hash_block};
 }
 
 struct tap_source {

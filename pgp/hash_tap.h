@@ -4,7 +4,7 @@
 #define PGP_HASH_TAP_H
 
 #include "stream/failure.h"
-#include "stream/stream.h"
+#include "stream/ring.h"
 
 #include "algo.h"
 
@@ -29,8 +29,11 @@ void hash_set_update(struct hash_set *set, const void *bytes, size_t n);
 MUST_CHECK gpg_error_t hash_set_copy(const struct hash_set *set, unsigned number, gcry_md_hd_t *ret);
 uint64_t hash_set_bytes(const struct hash_set *set);
 
-/* Taps: SET is borrowed and must outlive them. */
-MUST_CHECK gpg_error_t hash_tap_sink_new(struct hash_set *set, struct sink *takes_below, struct sink **ret);
+/* Digests of what goes through a sink or source of blocks of BLOCK_SIZE bytes, taken in place, by one worker or none.
+ * SET (borrowed) must outlive it and is its own until it was finished. */
+struct block_job hash_set_job(struct hash_set *set, size_t block_size);
+
+/* SET is borrowed and must outlive the tap. */
 MUST_CHECK gpg_error_t hash_tap_source_new(struct hash_set *set, struct source *takes_below, struct source **ret);
 
 #endif

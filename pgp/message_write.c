@@ -35,7 +35,7 @@ struct message_sink {
     struct session_key session_key;
     struct sink *esks;    /* encrypted session keys, in memory until everything else stands */
     struct sink *packets; /* takes the packets inside compression and encryption, down to BELOW */
-    struct sink *content; /* takes what is signed: ([hop]) ▸ hash_tap ▸ literal, which borrows PACKETS */
+    struct sink *content; /* takes what is signed: [ring: digests] ▸ literal, which borrows PACKETS */
 };
 
 static struct failure *message_failure(const struct message_sink *self)
@@ -207,7 +207,7 @@ static gpg_error_t stage_packet(unsigned type, size_t part, const void *header, 
 static gpg_error_t stage_mdc(const struct message_sink *self, struct sink **chain)
 {
     static const uint8_t version = 1;
-    gpg_error_t error = stage_packet(PACKET_SEIPD, 0, &version, 1, chain);
+    gpg_error_t error = stage_packet(PACKET_SEIPD, HOP_SIZE, &version, 1, chain);
     if (error)
         return error;
     struct sink *below = *chain;
@@ -316,18 +316,16 @@ static gpg_error_t build_content(struct message_sink *self)
     const struct message_params *params = self->params;
     struct sink *chain = NULL, *below;
     gpg_error_t error = params->detached ? drop_sink_new(&chain) : literal_sink_new(0, self->packets, true, &chain);
-    if (!error && self->hashes) {
+    /* Digests have a thread of their own, which takes them of the blocks where they lie. The MDC's, below, needs
+     * another than the one that reads files, where nothing else is in between. */
+    bool boundary = params->jobs && params->protection == PROTECT_SEIPD_1 && params->compress == COMPRESS_NONE;
+    if (!error && (self->hashes || boundary)) {
+        struct block_job job = {.block_size = HOP_SIZE};
+        if (self->hashes)
+            job = hash_set_job(self->hashes, HOP_SIZE);
         below = chain;
         chain = NULL;
-        error = hash_tap_sink_new(self->hashes, below, &chain);
-    }
-    /* Digests need a thread of their own: those of the signatures, and the MDC's where nothing else is in between. */
-    bool hop = self->hashes || (params->protection == PROTECT_SEIPD_1 && params->compress == COMPRESS_NONE);
-    if (!error && params->jobs && hop) {
-        const struct block_job job = {.block_size = HOP_SIZE};
-        below = chain;
-        chain = NULL;
-        error = block_sink_new(self->run, &job, 1, below, &chain);
+        error = block_sink_new(self->run, &job, params->jobs ? 1 : 0, below, &chain);
     }
     self->content = chain;
     return error;
@@ -338,6 +336,16 @@ static gpg_error_t build_content(struct message_sink *self)
 static gpg_error_t message_sink_write(struct sink *sink, const void *bytes, size_t n)
 {
     return sink_write(CONTAINER(sink, struct message_sink, sink)->content, bytes, n);
+}
+
+static gpg_error_t message_sink_room(struct sink *sink, void **ret_room, size_t *ret_n)
+{
+    return sink_room(CONTAINER(sink, struct message_sink, sink)->content, ret_room, ret_n);
+}
+
+static gpg_error_t message_sink_filled(struct sink *sink, size_t n)
+{
+    return sink_filled(CONTAINER(sink, struct message_sink, sink)->content, n);
 }
 
 /* Signatures are made on the thread of the caller, who may have to ask somebody for them. */
@@ -366,6 +374,8 @@ static void message_sink_free(struct sink *sink)
 
 static const struct sink_ops message_sink_ops = {
     .write = message_sink_write,
+    .room = message_sink_room,
+    .filled = message_sink_filled,
     .finish = message_sink_finish,
     .free = message_sink_free,
 };

@@ -15,7 +15,7 @@ static void expect_digest(const struct hash_set *set, unsigned number, enum dige
     gcry_md_close(md);
 }
 
-/* Through both taps, in every step. */
+/* Through blocks and through the tap, in every step. */
 static void digests_what_passes(void **state)
 {
     (void)state;
@@ -29,10 +29,13 @@ static void digests_what_passes(void **state)
             struct sink *sink;
             assert_int_equal(hash_set_add(set, DIGEST_SHA256, NULL, 0, false, &a), 0);
             assert_int_equal(hash_set_add(set, DIGEST_SHA512, NULL, 0, false, &b), 0);
-            assert_int_equal(hash_tap_sink_new(set, faulty_sink_new(&out, SIZE_MAX), &sink), 0);
+            struct run *run = step % 2 ? run_new() : NULL;
+            const struct block_job job = hash_set_job(set, 7);
+            assert_int_equal(block_sink_new(run, &job, run ? 1 : 0, faulty_sink_new(&out, SIZE_MAX), &sink), 0);
             assert_int_equal(push(sink, bytes, n, step), 0);
             assert_int_equal(out.n, n);
             assert_int_equal(out.finished, 1);
+            run_free(run);
             expect_digest(set, a, DIGEST_SHA256, bytes, n);
             expect_digest(set, b, DIGEST_SHA512, bytes, n);
             assert_int_equal(hash_set_bytes(set), n);
