@@ -31,6 +31,7 @@ struct tar_buffer {
     size_t capacity;
 };
 void tar_buffer_free(struct tar_buffer *buffer);
+/* BYTES = NULL: zeros. */
 MUST_CHECK gpg_error_t tar_buffer_add(struct tar_buffer *buffer, const void *bytes, size_t n);
 
 /* One record of a pax extended header (POSIX 1003.1 pax, "LEN KEY=VALUE\n"). VALUE is any bytes. */

@@ -52,6 +52,59 @@ static void test_fields(void **state)
     tar_buffer_free(&buffer);
 }
 
+/* A buffer that is used again holds nothing of what it held; the checksum is the plain sum of all bytes, whatever they
+ * are. */
+static void test_used_again(void **state)
+{
+    (void)state;
+    char name[256], link[101];
+    struct tar_buffer used = {0};
+    for (size_t n = 1; n < sizeof name - 1; n++) {
+        memset(name, 0xff, n);
+        name[n] = 0;
+        if (n > 40)
+            name[n - 30] = '/';
+        memset(link, 0xff, n % 100);
+        link[n % 100] = 0;
+        struct tar_member member = plain(name);
+        member.link = n % 2 ? link : NULL;
+        member.uname = member.gname = n % 3 ? "owner" : NULL;
+        member.mtime.tv_nsec = n % 5 ? 0 : (long)n;
+        struct tar_buffer fresh = {0};
+        assert_int_equal(tar_header_add(&fresh, &member, NULL), 0);
+        if (used.capacity)
+            memset(used.bytes, 0xff, used.capacity);
+        used.n = 0;
+        assert_int_equal(tar_header_add(&used, &member, NULL), 0);
+        assert_int_equal(used.n, fresh.n);
+        assert_memory_equal(used.bytes, fresh.bytes, fresh.n);
+        const uint8_t *header = fresh.bytes + fresh.n - TAR_BLOCK;
+        unsigned sum = 8 * ' ';
+        for (size_t i = 0; i < TAR_BLOCK; i++)
+            sum += i < 148 || i >= 156 ? header[i] : 0;
+        assert_int_equal(strtoul((const char *)header + 148, NULL, 8), sum);
+        tar_buffer_free(&fresh);
+    }
+    tar_buffer_free(&used);
+}
+
+/* What does not fit is refused, and the buffer left as it was. */
+static void test_too_large(void **state)
+{
+    (void)state;
+    struct tar_member member = plain("f");
+    struct tar_buffer buffer = {0}, records = {.n = (size_t)1 << 30, .capacity = (size_t)1 << 30};
+    member.mtime.tv_nsec = 1;
+    records.bytes = calloc(1, records.n);
+    assert_non_null(records.bytes);
+    assert_int_equal(tar_buffer_add(&buffer, "before", 6), 0);
+    assert_int_equal(gpg_err_code(tar_header_add(&buffer, &member, &records)), GPG_ERR_TOO_LARGE);
+    assert_int_equal(buffer.n, 6);
+    assert_memory_equal(buffer.bytes, "before", 6);
+    tar_buffer_free(&buffer);
+    tar_buffer_free(&records);
+}
+
 /* Lengths that reach over a power of ten count the digit they add. */
 static void test_pax_lengths(void **state)
 {
@@ -252,6 +305,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_fields, tree_setup, tree_teardown),
+        cmocka_unit_test(test_used_again),
+        cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_pax_lengths),
         cmocka_unit_test_setup_teardown(test_name_lengths, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_large_values, tree_setup, tree_teardown),
