@@ -11,10 +11,10 @@
 #include <isa-l/igzip_lib.h>
 #endif
 
-#define STORED_MAX 65535 /* RFC 1951 3.2.4 */
-/* What a block can take: a stored block's header for each STORED_MAX begun, the empty block of a flush, ZLIB's header
- * and checksum. */
-#define OUT_SIZE (DEFLATE_BLOCK_SIZE + 5 * (DEFLATE_BLOCK_SIZE / STORED_MAX + 1) + 5 + 2 + 4)
+#define STORED_MAX    65535 /* RFC 1951 3.2.4 */
+#define STORED_HEADER 5
+/* What is deflated has to be smaller than the block, or the block is stored as it is. */
+#define OUT_SIZE DEFLATE_BLOCK_SIZE
 
 /* Levels up to this one are ISA-L's where it is built in. */
 #define ISAL_LEVEL_MAX 3
@@ -40,7 +40,7 @@ struct compressor {
 #endif
 };
 
-/* written ▸ [blocks: probe, deflate or store ×N] ▸ in order: checksum ▸ below */
+/* written ▸ [blocks: probe, deflate ×N] ▸ in order: ZLIB's header, deflated or stored, checksum ▸ below */
 struct deflate_sink {
     struct sink sink;
     struct sink *blocks;
@@ -48,7 +48,7 @@ struct deflate_sink {
     int level;
     unsigned compressor_n;
     struct compressor **compressor;
-    uint32_t checksum; /* in_order's own */
+    uint32_t checksum; /* emit's own */
 };
 
 static bool uses_isal(int level)
@@ -143,27 +143,6 @@ static size_t isal_block(struct compressor *compressor, int level, const struct 
 #endif
 }
 
-/* RFC 1951 3.2.4; begins and ends at a full octet. */
-static size_t store_block(const struct block *block, uint8_t *out)
-{
-    const uint8_t *in = block->in;
-    size_t left = block->n_in;
-    uint8_t *at = out;
-    do {
-        size_t part = left < STORED_MAX ? left : STORED_MAX;
-        left -= part;
-        *at++ = !left && block->last;
-        *at++ = (uint8_t)part;
-        *at++ = (uint8_t)(part >> 8);
-        *at++ = (uint8_t)~part;
-        *at++ = (uint8_t)(~part >> 8);
-        memcpy(at, in, part);
-        at += part;
-        in += part;
-    } while (left);
-    return (size_t)(at - out);
-}
-
 /* A probe looks at PIECES pieces of PIECE bytes, spread evenly: 8 of 256 KiB, so that it costs little where it finds
  * nothing (0.05 ns/byte measured). */
 #define PIECES 8
@@ -203,44 +182,60 @@ static bool looks_compressible(const struct block *block)
     return again > n / 4 / 100 || sum * 256 * 8 > (uint64_t)n * n * 9;
 }
 
+/* n_out = 0: the block is to be stored. */
 static gpg_error_t deflate_work(void *context, unsigned worker, struct block *block)
 {
     const struct deflate_sink *deflate_sink = context;
     struct compressor *compressor = deflate_sink->compressor[worker];
     int level = deflate_sink->level;
-    uint8_t *out = block->out;
-    size_t n = 0;
-    if (deflate_sink->zlib_format) {
+    if (deflate_sink->zlib_format)
         block->user[0] = adler(block->in, block->n_in);
-        block->user[1] = block->n_in;
-        if (!block->index) {
-            /* RFC 1950 2.2: deflate, a window of 32 KiB, no dictionary, "fastest" */
-            *out++ = 0x78;
-            *out++ = 0x01;
-        }
-    }
+    block->n_out = 0;
     /* Only as much room as the block itself takes: what does not shrink is stored. */
     if (level && looks_compressible(block))
-        n = uses_isal(level) ? isal_block(compressor, level, block, out, block->n_in)
-                             : zlib_block(compressor, block, out, block->n_in);
-    if (!n)
-        n = store_block(block, out);
-    block->n_out = (size_t)(out - block->out) + n;
+        block->n_out = uses_isal(level) ? isal_block(compressor, level, block, block->out, block->n_in)
+                                        : zlib_block(compressor, block, block->out, block->n_in);
     return 0;
 }
 
-static gpg_error_t deflate_in_order(void *context, struct block *block)
+/* RFC 1951 3.2.4; begins and ends at a full octet. */
+static gpg_error_t emit_stored(const struct block *block, struct sink *below)
 {
+    const uint8_t *in = block->in;
+    size_t left = block->n_in;
+    gpg_error_t error;
+    do {
+        const size_t part = left < STORED_MAX ? left : STORED_MAX;
+        left -= part;
+        const uint8_t header[STORED_HEADER] = {!left && block->last, (uint8_t)part, (uint8_t)(part >> 8),
+                                               (uint8_t)~part, (uint8_t)(~part >> 8)};
+        error = sink_write(below, header, sizeof header);
+        if (!error)
+            error = sink_write(below, in, part);
+        in += part;
+    } while (!error && left);
+    return error;
+}
+
+static gpg_error_t deflate_emit(void *context, const struct block *block, struct sink *below)
+{
+    /* RFC 1950 2.2: deflate, a window of 32 KiB, no dictionary, "fastest" */
+    static const uint8_t zlib_header[] = {0x78, 0x01};
     struct deflate_sink *deflate_sink = context;
-    if (!deflate_sink->zlib_format)
-        return 0;
+    gpg_error_t error = 0;
+    if (deflate_sink->zlib_format && !block->index)
+        error = sink_write(below, zlib_header, sizeof zlib_header);
+    if (!error)
+        error = block->n_out ? sink_write(below, block->out, block->n_out) : emit_stored(block, below);
+    if (error || !deflate_sink->zlib_format)
+        return error;
     deflate_sink->checksum =
-        (uint32_t)adler32_combine(deflate_sink->checksum, (uLong)block->user[0], (z_off_t)block->user[1]);
-    if (block->last) {
-        put_be32(block->out + block->n_out, deflate_sink->checksum);
-        block->n_out += 4;
-    }
-    return 0;
+        (uint32_t)adler32_combine(deflate_sink->checksum, (uLong)block->user[0], (z_off_t)block->n_in);
+    if (!block->last)
+        return 0;
+    uint8_t checksum[4];
+    put_be32(checksum, deflate_sink->checksum);
+    return sink_write(below, checksum, sizeof checksum);
 }
 
 static gpg_error_t deflate_sink_write(struct sink *sink, const void *bytes, size_t n)
@@ -297,7 +292,7 @@ gpg_error_t deflate_sink_new(struct run *run, enum compress_algo algo, int level
     }
     sink_init(&deflate_sink->sink, &deflate_sink_ops);
     deflate_sink->zlib_format = algo == COMPRESS_ZLIB;
-    deflate_sink->level = level == DEFLATE_LEVEL_DEFAULT ? 1 : level;
+    deflate_sink->level = level != DEFLATE_LEVEL_DEFAULT ? level : uses_isal(2) ? 2 : 1;
     deflate_sink->checksum = 1;
     error = compressors_new(deflate_sink, workers);
     if (error)
@@ -307,7 +302,7 @@ gpg_error_t deflate_sink_new(struct run *run, enum compress_algo algo, int level
         .block_size = DEFLATE_BLOCK_SIZE,
         .out_size = OUT_SIZE,
         .work = deflate_work,
-        .in_order = deflate_in_order,
+        .emit = deflate_emit,
     };
     error = block_sink_new(run, &job, workers, takes_below, &deflate_sink->blocks);
     takes_below = NULL;
@@ -324,9 +319,12 @@ out:
 
 /* ---- inflating ---- */
 
-#define INFLATED_MAX (128 * 1024)
+#define INFLATED_MAX (256 * 1024)
+/* Who reads that much at once gets it without a detour. For less, ISA-L would copy more often than we do: with each
+ * call it moves its window of 32 KiB in and out. */
+#define DIRECT_MIN (128 * 1024)
 
-/* compressed ▸ inflated ▸ lent */
+/* compressed ▸ inflated ▸ lent, or straight into the reader's block */
 struct inflate_source {
     struct source source;
     struct failure *failure;
@@ -349,18 +347,28 @@ static gpg_error_t inflate_bad(struct inflate_source *inflater, const char *why)
     return fail(inflater->failure, gpg_error(GPG_ERR_COMPR_FAILED), "the compressed data is damaged: %s", why);
 }
 
-/* Inflates from IN into the empty buffer; the number of octets used. *RET_LEFT: octets behind the end that were used.
- */
+/* What one step takes and gives. */
+struct step {
+    const uint8_t *in;
+    size_t in_n;
+    uint8_t *out;
+    size_t out_n;
+    size_t used; /* of IN */
+    size_t made; /* in OUT */
+    size_t left; /* octets behind the end that were used */
+};
+
+/* Inflates some. */
 #ifdef HAVE_ISAL
-static gpg_error_t inflate_some(struct inflate_source *inflater, const uint8_t *in, size_t in_n, size_t *ret_used,
-                                size_t *ret_left)
+static gpg_error_t inflate_some(struct inflate_source *inflater, struct step *step)
 {
     struct inflate_state *isal = &inflater->isal;
-    uint32_t avail = in_n < UINT32_MAX ? (uint32_t)in_n : UINT32_MAX;
-    isal->next_in = (uint8_t *)(uintptr_t)in;
+    uint32_t avail = step->in_n < UINT32_MAX ? (uint32_t)step->in_n : UINT32_MAX;
+    uint32_t room = step->out_n < UINT32_MAX ? (uint32_t)step->out_n : UINT32_MAX;
+    isal->next_in = (uint8_t *)(uintptr_t)step->in;
     isal->avail_in = avail;
-    isal->next_out = inflater->inflated;
-    isal->avail_out = INFLATED_MAX;
+    isal->next_out = step->out;
+    isal->avail_out = room;
     int result = isal_inflate(isal);
     /* After a flaw ISA-L has counted octets that it never wrote: what was inflated by this call is not used. */
     if (result == ISAL_INCORRECT_CHECKSUM)
@@ -369,9 +377,9 @@ static gpg_error_t inflate_some(struct inflate_source *inflater, const uint8_t *
         return inflate_bad(inflater, "this is no deflate data");
     inflater->done = isal->block_state == ISAL_BLOCK_FINISH;
     inflater->more = !isal->avail_out;
-    inflater->n = INFLATED_MAX - isal->avail_out;
-    *ret_used = avail - isal->avail_in;
-    *ret_left = inflater->done && isal->read_in_length >= 8 ? (size_t)isal->read_in_length / 8 : 0;
+    step->made = room - isal->avail_out;
+    step->used = avail - isal->avail_in;
+    step->left = inflater->done && isal->read_in_length >= 8 ? (size_t)isal->read_in_length / 8 : 0;
     return 0;
 }
 
@@ -387,15 +395,15 @@ static void inflater_end(struct inflate_source *inflater)
     (void)inflater;
 }
 #else
-static gpg_error_t inflate_some(struct inflate_source *inflater, const uint8_t *in, size_t in_n, size_t *ret_used,
-                                size_t *ret_left)
+static gpg_error_t inflate_some(struct inflate_source *inflater, struct step *step)
 {
     z_stream *zlib = &inflater->zlib;
-    uInt avail = in_n < UINT_MAX ? (uInt)in_n : UINT_MAX;
-    zlib->next_in = (z_const Bytef *)in;
+    uInt avail = step->in_n < UINT_MAX ? (uInt)step->in_n : UINT_MAX;
+    uInt room = step->out_n < UINT_MAX ? (uInt)step->out_n : UINT_MAX;
+    zlib->next_in = (z_const Bytef *)step->in;
     zlib->avail_in = avail;
-    zlib->next_out = inflater->inflated;
-    zlib->avail_out = INFLATED_MAX;
+    zlib->next_out = step->out;
+    zlib->avail_out = room;
     int result = inflate(zlib, Z_NO_FLUSH);
     if (result == Z_MEM_ERROR)
         return gpg_error(GPG_ERR_ENOMEM);
@@ -403,9 +411,8 @@ static gpg_error_t inflate_some(struct inflate_source *inflater, const uint8_t *
         return inflate_bad(inflater, zlib->msg ? zlib->msg : "this is no deflate data");
     inflater->done = result == Z_STREAM_END;
     inflater->more = !zlib->avail_out;
-    inflater->n = INFLATED_MAX - zlib->avail_out;
-    *ret_used = avail - zlib->avail_in;
-    *ret_left = 0;
+    step->made = room - zlib->avail_out;
+    step->used = avail - zlib->avail_in;
     return 0;
 }
 
@@ -433,31 +440,55 @@ static gpg_error_t inflate_end(struct inflate_source *inflater, size_t left)
     return error;
 }
 
+/* Inflates until there is something at OUT or the end has come (*RET_MADE = 0). */
+static gpg_error_t inflate_next(struct inflate_source *inflater, uint8_t *out, size_t out_n, size_t *ret_made)
+{
+    struct step step = {.out = out, .out_n = out_n};
+    while (!step.made && !inflater->done) {
+        const void *bytes = NULL;
+        bool more = inflater->more;
+        gpg_error_t error = source_peek(inflater->body, &bytes, &step.in_n);
+        if (error)
+            return error;
+        step.in = bytes ? bytes : (const uint8_t *)"";
+        error = inflate_some(inflater, &step);
+        if (error)
+            return error;
+        if (!step.in_n && !step.made && !inflater->done && !more)
+            return fail(inflater->failure, gpg_error(GPG_ERR_TRUNCATED), "the compressed data ends early");
+        source_consume(inflater->body, step.used);
+    }
+    *ret_made = step.made;
+    return inflater->done ? inflate_end(inflater, step.left) : 0;
+}
+
 static gpg_error_t inflate_source_peek(struct source *source, const void **ret_bytes, size_t *ret_n)
 {
     struct inflate_source *inflater = CONTAINER(source, struct inflate_source, source);
-    while (inflater->at == inflater->n && !inflater->done) {
-        const void *bytes = NULL;
-        size_t n = 0, used = 0, left = 0;
-        bool more = inflater->more;
-        gpg_error_t error = source_peek(inflater->body, &bytes, &n);
+    if (inflater->at == inflater->n && !inflater->done) {
+        inflater->at = inflater->n = 0;
+        gpg_error_t error = inflate_next(inflater, inflater->inflated, INFLATED_MAX, &inflater->n);
         if (error)
             return error;
-        inflater->at = 0;
-        error = inflate_some(inflater, bytes ? bytes : (const uint8_t *)"", n, &used, &left);
-        if (error)
-            return error;
-        if (!n && !inflater->n && !inflater->done && !more)
-            return fail(inflater->failure, gpg_error(GPG_ERR_TRUNCATED), "the compressed data ends early");
-        source_consume(inflater->body, used);
-        if (inflater->done) {
-            error = inflate_end(inflater, left);
-            if (error)
-                return error;
-        }
     }
     *ret_bytes = inflater->inflated + inflater->at;
     *ret_n = inflater->n - inflater->at;
+    return 0;
+}
+
+static gpg_error_t inflate_source_read(struct source *source, void *to, size_t n, size_t *ret_got)
+{
+    struct inflate_source *inflater = CONTAINER(source, struct inflate_source, source);
+    const void *bytes;
+    size_t lent;
+    if (inflater->at == inflater->n && !inflater->done && n >= DIRECT_MIN)
+        return inflate_next(inflater, to, n < INFLATED_MAX ? n : INFLATED_MAX, ret_got);
+    gpg_error_t error = inflate_source_peek(source, &bytes, &lent);
+    if (error)
+        return error;
+    *ret_got = n < lent ? n : lent;
+    memcpy(to, bytes, *ret_got);
+    inflater->at += *ret_got;
     return 0;
 }
 
@@ -488,6 +519,7 @@ static void inflate_source_free(struct source *source)
 static const struct source_ops inflate_source_ops = {
     .peek = inflate_source_peek,
     .consume = inflate_source_consume,
+    .read = inflate_source_read,
     .finish = inflate_source_finish,
     .free = inflate_source_free,
 };

@@ -12,7 +12,8 @@
 
 #include "algo.h"
 
-/* The level that is used where none is given: the fast one. */
+/* The level that is used where none is given: ISA-L's 2, which takes hardly longer than its 1 (1.69 and 1.65 ns/byte
+ * of text) and leaves 1 to 3 % less; where it is not built in, zlib's 1. */
 #define DEFLATE_LEVEL_DEFAULT (-1)
 
 /* Bytes that are compressed on their own. Matches never cross their ends: against blocks of 1 MiB that costs 0.3 (level
@@ -20,7 +21,7 @@
 #define DEFLATE_BLOCK_SIZE ((size_t)256 * 1024)
 
 /* ALGO: COMPRESS_ZIP or COMPRESS_ZLIB. LEVEL: 0 stores; 1 to 3 are ISA-L's where it is built in, else zlib's; 4 to 9
- * are zlib's; -1 is 1. WORKERS = 0: no threads, RUN may be NULL. Memory: that of a block job (ring.h) with twice
+ * are zlib's. WORKERS = 0: no threads, RUN may be NULL. Memory: that of a block job (ring.h) with twice
  * DEFLATE_BLOCK_SIZE, and about 0.6 MiB for each worker. */
 MUST_CHECK gpg_error_t deflate_sink_new(struct run *run, enum compress_algo algo, int level, unsigned workers,
                                         struct sink *takes_below, struct sink **ret);

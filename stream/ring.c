@@ -57,7 +57,7 @@ struct ring {
 /* Whether blocks need to know if they are the last; a bare boundary needs not. */
 static bool is_bare(const struct ring *ring)
 {
-    return !ring->job.work && !ring->job.in_order;
+    return !ring->job.work && !ring->job.in_order && !ring->job.emit;
 }
 
 static void ring_free(struct ring *ring)
@@ -407,7 +407,9 @@ static gpg_error_t write_block(struct block_sink *stage, bool *ret_end)
     if (error)
         return error;
     *ret_end = !block || block->last;
-    if (block)
+    if (block && stage->ring->job.emit)
+        error = stage->ring->job.emit(stage->ring->job.context, block, stage->below);
+    else if (block)
         error = sink_write(stage->below, block->out, block->n_out);
     if (!error && block)
         consumer_release(stage->ring);

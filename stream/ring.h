@@ -18,7 +18,7 @@ struct block {
     bool last;         /* no block follows */
     uint8_t *out;      /* room for out_size bytes; where the job is in place or has no work, the same bytes as IN */
     size_t n_out;      /* the work sets it */
-    uint64_t user[2];  /* from work to in_order: a checksum, a length */
+    uint64_t user[2];  /* from work to in_order and emit: a checksum, a length */
 };
 
 struct block_job {
@@ -34,6 +34,8 @@ struct block_job {
     /* Optional: called for each block in stream order after its work, on the thread that takes blocks out; may change
      * OUT and n_out within out_size. */
     gpg_error_t (*in_order)(void *context, struct block *block);
+    /* Optional, for sinks: writes the block to BELOW, in stream order, where OUT alone is not what is to be written. */
+    gpg_error_t (*emit)(void *context, const struct block *block, struct sink *below);
 };
 
 /* All four take their stream on success and failure, as `takes_` says. WORKERS = 0: no threads at all, RUN may be NULL,

@@ -163,6 +163,44 @@ static void steps_of_reading(void **state)
     free(bytes);
 }
 
+/* Read straight into blocks, small and large ones by turns with peeks. */
+static void read_into_blocks(void **state)
+{
+    static const size_t blocks[] = {1, 1000, 131071, 131072, 200000, 262145, LENGTH_MAX};
+    uint8_t *bytes = malloc(LENGTH_MAX), *back = malloc(LENGTH_MAX + 1);
+    (void)state;
+    assert_non_null(bytes);
+    assert_non_null(back);
+    fill(bytes, LENGTH_MAX, MIXED);
+    for (unsigned algo = COMPRESS_ZIP; algo <= COMPRESS_ZLIB; algo++) {
+        struct gathered out;
+        compress_to(NULL, algo, 6, 0, bytes, LENGTH_MAX, 0, &out);
+        for (size_t i = 0; i < ARRAY_SIZE(blocks); i++)
+            for (size_t j = 0; j < ARRAY_SIZE(blocks); j++) {
+                struct source *body = faulty_source_new(out.bytes, out.n, 70001, SIZE_MAX), *source;
+                const void *lent;
+                size_t at = 0, got = 1, n;
+                assert_int_equal(inflate_source_new(NULL, algo, body, &source), 0);
+                for (unsigned turn = 0; got && turn < 100; turn++) {
+                    size_t most = blocks[turn % 2 ? i : j];
+                    most = most < LENGTH_MAX + 1 - at ? most : LENGTH_MAX + 1 - at;
+                    if (turn % 5 == 4)
+                        assert_int_equal(source_peek(source, &lent, &n), 0);
+                    assert_int_equal(source_read(source, back + at, most, &got), 0);
+                    at += got;
+                }
+                assert_memory_equal(back, bytes, at);
+                assert_true(got || at == LENGTH_MAX);
+                assert_int_equal(source_finish(source), 0);
+                source_free(source);
+                source_free(body);
+            }
+        gathered_clear(&out);
+    }
+    free(back);
+    free(bytes);
+}
+
 /* Cut at every byte, with every byte appended, failing at every byte. */
 static void cut_appended_failing(void **state)
 {
@@ -282,6 +320,7 @@ int main(void)
         cmocka_unit_test(bytes_do_not_depend_on_workers),
         cmocka_unit_test(ramp_is_compressed),
         cmocka_unit_test(steps_of_reading),
+        cmocka_unit_test(read_into_blocks),
         cmocka_unit_test(cut_appended_failing),
         cmocka_unit_test(flipped),
         cmocka_unit_test(sink_fails),

@@ -689,6 +689,44 @@ static gpg_error_t greedy_work(void *context, unsigned worker, struct block *blo
     return 0;
 }
 
+/* Writes a letter for each block's length instead of the block. */
+static gpg_error_t letter_emit(void *context, const struct block *block, struct sink *below)
+{
+    assert_null(context);
+    const char letters[] = {(char)('a' + block->n_in), block->last ? '.' : ','};
+    return sink_write(below, letters, sizeof letters);
+}
+
+static void test_emit(void **state)
+{
+    (void)state;
+    for (unsigned workers = 0; workers < 2; workers++) {
+        struct run *run = workers ? run_new() : NULL;
+        const struct block_job job = {.block_size = 4, .emit = letter_emit};
+        struct sink *memory = memory_sink_new(SIZE_MAX), *sink;
+        bool freed;
+        size_t got;
+        assert_int_equal(block_sink_new(run, &job, workers, failing_sink_new(memory, SIZE_MAX, false, &freed), &sink),
+                         0);
+        assert_int_equal(write_in_steps(sink, (const uint8_t *)"0123456789", 10, 3), 0);
+        const uint8_t *out = memory_sink_bytes(memory, &got);
+        assert_int_equal(got, 6);
+        assert_memory_equal(out, "e,e,c.", 6);
+        sink_free(sink);
+        sink_free(memory);
+        run_free(run);
+
+        run = workers ? run_new() : NULL;
+        memory = memory_sink_new(SIZE_MAX);
+        assert_int_equal(block_sink_new(run, &job, workers, failing_sink_new(memory, 3, true, &freed), &sink), 0);
+        assert_int_equal(gpg_err_code(write_in_steps(sink, (const uint8_t *)"0123456789", 10, 3)), GPG_ERR_ENOSPC);
+        sink_free(sink);
+        assert_true(freed);
+        sink_free(memory);
+        run_free(run);
+    }
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -725,6 +763,7 @@ int main(void)
         cmocka_unit_test(test_borrowed_source_goes_on),
         cmocka_unit_test(test_bare_boundary),
         cmocka_unit_test(test_grows_in_place),
+        cmocka_unit_test(test_emit),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
