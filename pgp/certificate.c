@@ -22,6 +22,7 @@ struct component {
     struct key *key;
     struct claims claims;
     struct signature *binding; /* of a subkey: the newest valid one; of the primary: its direct-key signature; owned */
+    bool checked; /* a subkey's claims are looked at when somebody asks for it: half a millisecond or more for each */
     bool bound;
     enum { STANDS, GONE_SOFT, GONE_HARD } revocation;
     uint32_t revoked; /* when; earliest */
@@ -37,16 +38,23 @@ struct user_id {
     bool revoked;
 };
 
-struct certificate {
+/* What the packets say. Twins share it. */
+struct contents {
     unsigned refs;
-    bool disabled;
     struct component *keys; /* the primary first */
     unsigned key_n;
     struct user_id *uids;
     unsigned uid_n;
-    int named_uid;   /* the user id by which somebody found it; -1: none */
     unsigned checks; /* signature values looked at */
     uint32_t now;    /* of the parse: signatures expire */
+};
+
+/* How somebody found it, and what the keystore says of it. */
+struct certificate {
+    unsigned refs;
+    bool disabled;
+    int named_uid; /* the user id by which somebody found it; -1: none */
+    struct contents *contents;
 };
 
 /* ---- taking apart ---- */
@@ -92,6 +100,22 @@ static void user_id_clear(struct user_id *uid)
     signature_free(uid->self);
 }
 
+static void contents_free(struct contents *contents)
+{
+    if (!contents || --contents->refs)
+        return;
+    for (unsigned i = 0; i < contents->key_n; i++) {
+        key_free(contents->keys[i].key);
+        claims_clear(&contents->keys[i].claims);
+        signature_free(contents->keys[i].binding);
+    }
+    for (unsigned i = 0; i < contents->uid_n; i++)
+        user_id_clear(&contents->uids[i]);
+    free(contents->keys);
+    free(contents->uids);
+    free(contents);
+}
+
 struct certificate *certificate_ref(struct certificate *certificate)
 {
     if (certificate)
@@ -103,16 +127,23 @@ void certificate_free(struct certificate *certificate)
 {
     if (!certificate || --certificate->refs)
         return;
-    for (unsigned i = 0; i < certificate->key_n; i++) {
-        key_free(certificate->keys[i].key);
-        claims_clear(&certificate->keys[i].claims);
-        signature_free(certificate->keys[i].binding);
-    }
-    for (unsigned i = 0; i < certificate->uid_n; i++)
-        user_id_clear(&certificate->uids[i]);
-    free(certificate->keys);
-    free(certificate->uids);
+    contents_free(certificate->contents);
     free(certificate);
+}
+
+static struct certificate *certificate_over(struct contents *contents)
+{
+    struct certificate *certificate = calloc(1, sizeof *certificate);
+    if (certificate) {
+        contents->refs++;
+        *certificate = (struct certificate){.refs = 1, .named_uid = -1, .contents = contents};
+    }
+    return certificate;
+}
+
+struct certificate *certificate_twin(const struct certificate *certificate)
+{
+    return certificate_over(certificate->contents);
 }
 
 static bool is_primary(unsigned type)
@@ -139,45 +170,45 @@ struct place {
     struct user_id *uid; /* stands before KEY; both NULL: something that we do not look at */
 };
 
-static gpg_error_t add_key(struct certificate *certificate, const struct packet_view *packet, struct place *place,
+static gpg_error_t add_key(struct contents *contents, const struct packet_view *packet, struct place *place,
                            struct failure *failure)
 {
     *place = (struct place){0};
     struct key *key = NULL;
     size_t public_n;
-    if (certificate->key_n == CERTIFICATE_KEYS_MAX)
+    if (contents->key_n == CERTIFICATE_KEYS_MAX)
         return 0;
     gpg_error_t err = key_parse(failure, packet->type, packet->body, packet->body_n, &key, &public_n);
     if (err) /* a subkey that we cannot read is left out, with its signatures */
-        return certificate->key_n && gpg_err_code(err) != GPG_ERR_ENOMEM ? 0 : err;
-    if (!certificate->keys) {
-        certificate->keys = calloc(CERTIFICATE_KEYS_MAX, sizeof *certificate->keys);
-        if (!certificate->keys) {
+        return contents->key_n && gpg_err_code(err) != GPG_ERR_ENOMEM ? 0 : err;
+    if (!contents->keys) {
+        contents->keys = calloc(CERTIFICATE_KEYS_MAX, sizeof *contents->keys);
+        if (!contents->keys) {
             err = gpg_error_from_syserror();
             key_free(key);
             return err;
         }
     }
-    place->key = &certificate->keys[certificate->key_n++];
+    place->key = &contents->keys[contents->key_n++];
     place->key->key = key;
     return 0;
 }
 
-static gpg_error_t add_uid(struct certificate *certificate, const struct packet_view *packet, struct place *place)
+static gpg_error_t add_uid(struct contents *contents, const struct packet_view *packet, struct place *place)
 {
     *place = (struct place){0};
-    if (certificate->uid_n == CERTIFICATE_UIDS_MAX || packet->body_n > UID_OCTETS_MAX)
+    if (contents->uid_n == CERTIFICATE_UIDS_MAX || packet->body_n > UID_OCTETS_MAX)
         return 0;
-    if (!certificate->uids && !(certificate->uids = calloc(CERTIFICATE_UIDS_MAX, sizeof *certificate->uids)))
+    if (!contents->uids && !(contents->uids = calloc(CERTIFICATE_UIDS_MAX, sizeof *contents->uids)))
         return gpg_error_from_syserror();
-    struct user_id *uid = &certificate->uids[certificate->uid_n];
+    struct user_id *uid = &contents->uids[contents->uid_n];
     uid->text = malloc(packet->body_n + 1);
     if (!uid->text)
         return gpg_error_from_syserror();
     memcpy(uid->text, packet->body, packet->body_n);
     uid->text[packet->body_n] = '\0';
     uid->n = packet->body_n;
-    certificate->uid_n++;
+    contents->uid_n++;
     place->uid = uid;
     return 0;
 }
@@ -189,11 +220,10 @@ static bool about_uid(const struct signature *signature)
 }
 
 /* Keeps a signature where it belongs if it claims to be the primary key's and may count at all. */
-static gpg_error_t add_signature(struct certificate *certificate, const struct packet_view *packet,
-                                 const struct place *place)
+static gpg_error_t add_signature(struct contents *contents, const struct packet_view *packet, const struct place *place)
 {
     struct signature *signature = NULL;
-    struct component *primary = &certificate->keys[0];
+    struct component *primary = &contents->keys[0];
     if (packet->body_n > SIGNATURE_BODY_MAX)
         return 0;
     gpg_error_t err = signature_parse(NULL, packet->body, packet->body_n, &signature);
@@ -217,7 +247,7 @@ static gpg_error_t add_signature(struct certificate *certificate, const struct p
 }
 
 /* Fills the lists from the packets of one certificate. */
-static gpg_error_t collect(struct failure *failure, struct certificate *certificate, const uint8_t *bytes, size_t n,
+static gpg_error_t collect(struct failure *failure, struct contents *contents, const uint8_t *bytes, size_t n,
                            size_t *ret_used)
 {
     struct cursor cursor = cursor_over(bytes, n);
@@ -226,28 +256,28 @@ static gpg_error_t collect(struct failure *failure, struct certificate *certific
     gpg_error_t err = 0;
     *ret_used = 0;
     while (!err && packet_view_next(&cursor, &packet)) {
-        if (is_primary(packet.type) && certificate->key_n)
+        if (is_primary(packet.type) && contents->key_n)
             return 0;
         *ret_used = n - cursor.left;
         if (*ret_used > CERTIFICATE_MAX)
             return fail(failure, gpg_error(GPG_ERR_TOO_LARGE), "a certificate is larger than %u bytes",
                         (unsigned)CERTIFICATE_MAX);
         if (is_primary(packet.type))
-            err = add_key(certificate, &packet, &place, failure);
-        else if (!certificate->key_n)
+            err = add_key(contents, &packet, &place, failure);
+        else if (!contents->key_n)
             continue;
         else if (packet.type == PACKET_PUBLIC_SUBKEY || packet.type == PACKET_SECRET_SUBKEY)
-            err = add_key(certificate, &packet, &place, NULL);
+            err = add_key(contents, &packet, &place, NULL);
         else if (packet.type == PACKET_USER_ID)
-            err = add_uid(certificate, &packet, &place);
+            err = add_uid(contents, &packet, &place);
         else if (packet.type == PACKET_SIGNATURE)
-            err = add_signature(certificate, &packet, &place);
+            err = add_signature(contents, &packet, &place);
         else if (packet.type == PACKET_USER_ATTRIBUTE)
             place = (struct place){0};
     }
     if (!err && cursor.flawed)
         err = fail(failure, gpg_error(GPG_ERR_INV_PACKET), "a certificate has a malformed packet header");
-    if (!err && !certificate->key_n)
+    if (!err && !contents->key_n)
         err = fail(failure, gpg_error(GPG_ERR_NO_DATA), "there is no certificate in the data");
     return err;
 }
@@ -302,12 +332,10 @@ static bool expired(const struct signature *signature, uint32_t now)
 }
 
 /* Whether the value of SIGNATURE over the primary key, or it and TARGET, is right. */
-static bool key_signature_good(struct certificate *certificate, const struct signature *signature,
-                               const struct key *target)
+static bool key_signature_good(struct contents *contents, const struct signature *signature, const struct key *target)
 {
-    const struct key *primary = certificate->keys[0].key;
-    return certificate->checks++ < CERTIFICATE_CHECKS_MAX &&
-           signature_check_key(signature, primary, primary, target) == 0;
+    const struct key *primary = contents->keys[0].key;
+    return contents->checks++ < CERTIFICATE_CHECKS_MAX && signature_check_key(signature, primary, primary, target) == 0;
 }
 
 /* RFC 9580 5.2.3.31: these three are said while the key is still its owner's. */
@@ -317,13 +345,13 @@ static bool reason_is_soft(const struct signature *signature)
 }
 
 /* Looks for revocations of TYPE in the claims of COMPONENT. A hard one ends the search. */
-static void check_revocations(struct certificate *certificate, struct component *component, unsigned type,
+static void check_revocations(struct contents *contents, struct component *component, unsigned type,
                               const struct key *target)
 {
     for (size_t i = 0; i < component->claims.n; i++) {
         const struct signature *signature = component->claims.at[i];
         bool soft = reason_is_soft(signature);
-        if (signature->type != type || !key_signature_good(certificate, signature, target))
+        if (signature->type != type || !key_signature_good(contents, signature, target))
             continue;
         if (soft && component->revocation == GONE_HARD)
             continue;
@@ -335,13 +363,13 @@ static void check_revocations(struct certificate *certificate, struct component 
 }
 
 /* The newest valid signature of TYPE that has not expired moves from the claims to the binding. */
-static void check_binding(struct certificate *certificate, struct component *component, unsigned type,
+static void check_binding(struct contents *contents, struct component *component, unsigned type,
                           const struct key *target)
 {
     for (size_t i = 0; i < component->claims.n; i++) {
         struct signature *signature = component->claims.at[i];
-        if (signature->type != type || expired(signature, certificate->now) ||
-            !key_signature_good(certificate, signature, target))
+        if (signature->type != type || expired(signature, contents->now) ||
+            !key_signature_good(contents, signature, target))
             continue;
         component->binding = signature;
         component->claims.at[i] = NULL;
@@ -350,16 +378,16 @@ static void check_binding(struct certificate *certificate, struct component *com
 }
 
 /* Finds the newest valid certification or revocation of UID. */
-static void check_uid(struct certificate *certificate, struct user_id *uid)
+static void check_uid(struct contents *contents, struct user_id *uid)
 {
-    const struct key *primary = certificate->keys[0].key;
+    const struct key *primary = contents->keys[0].key;
     for (size_t i = 0; i < uid->claims.n; i++) {
         struct signature *signature = uid->claims.at[i];
-        if (certificate->checks++ >= CERTIFICATE_CHECKS_MAX)
+        if (contents->checks++ >= CERTIFICATE_CHECKS_MAX)
             return;
         if (signature_check_uid(signature, primary, primary, PACKET_USER_ID, (const uint8_t *)uid->text, uid->n))
             continue;
-        uid->revoked = uid->revoked || signature->type == SIG_CERT_REVOCATION || expired(signature, certificate->now);
+        uid->revoked = uid->revoked || signature->type == SIG_CERT_REVOCATION || expired(signature, contents->now);
         if (signature->type == SIG_CERT_REVOCATION)
             continue; /* an older certification still says that the user id was the owner's */
         uid->self = signature;
@@ -411,25 +439,25 @@ static uint32_t expiry_of(const struct signature *signature, const struct key *k
 }
 
 /* Whether the subkey itself says that it belongs to this certificate (RFC 9580 5.2.1.8). */
-static bool back_signature_good(struct certificate *certificate, const struct component *component)
+static bool back_signature_good(struct contents *contents, const struct component *component)
 {
     const struct signature *back = component->binding->embedded;
     return back && back->type == SIG_PRIMARY_BINDING && !back->critical_unknown && back->has_created &&
-           back->created >= component->key->created && back->digest != DIGEST_MD5 && !expired(back, certificate->now) &&
-           certificate->checks++ < CERTIFICATE_CHECKS_MAX &&
-           signature_check_key(back, component->key, certificate->keys[0].key, component->key) == 0;
+           back->created >= component->key->created && back->digest != DIGEST_MD5 && !expired(back, contents->now) &&
+           contents->checks++ < CERTIFICATE_CHECKS_MAX &&
+           signature_check_key(back, component->key, contents->keys[0].key, component->key) == 0;
 }
 
-static void bind_subkey(struct certificate *certificate, struct component *component)
+static void bind_subkey(struct contents *contents, struct component *component)
 {
-    check_revocations(certificate, component, SIG_SUBKEY_REVOCATION, component->key);
-    check_binding(certificate, component, SIG_SUBKEY_BINDING, component->key);
-    if (!component->binding || !certificate->keys[0].bound)
+    check_revocations(contents, component, SIG_SUBKEY_REVOCATION, component->key);
+    check_binding(contents, component, SIG_SUBKEY_BINDING, component->key);
+    if (!component->binding || !contents->keys[0].bound)
         return;
     component->expires = expiry_of(component->binding, component->key);
     component->uses = uses_of(component->binding, component->key);
     component->bound = true;
-    if (!(component->uses & (KEY_SIGNS | KEY_CERTIFIES)) || back_signature_good(certificate, component))
+    if (!(component->uses & (KEY_SIGNS | KEY_CERTIFIES)) || back_signature_good(contents, component))
         return;
     component->uses &= ~(unsigned)(KEY_SIGNS | KEY_CERTIFIES);
     component->bound = component->uses & KEY_ENCRYPTS;
@@ -437,14 +465,26 @@ static void bind_subkey(struct certificate *certificate, struct component *compo
         component->uses = 0;
 }
 
-/* Uses and expiry of the primary key from the direct-key signature, else the newest user id that tells. */
-static void bind_primary(struct certificate *certificate)
+/* Key NUMBER with all that its claims say. */
+static const struct component *contents_key(struct contents *contents, unsigned number)
 {
-    struct component *primary = &certificate->keys[0];
+    struct component *component = &contents->keys[number];
+    if (!component->checked) {
+        component->checked = true;
+        bind_subkey(contents, component);
+        claims_clear(&component->claims);
+    }
+    return component;
+}
+
+/* Uses and expiry of the primary key from the direct-key signature, else the newest user id that tells. */
+static void bind_primary(struct contents *contents)
+{
+    struct component *primary = &contents->keys[0];
     const struct signature *flags = NULL, *expiry = NULL;
     primary->bound = primary->binding != NULL;
-    for (unsigned i = 0; i < certificate->uid_n; i++) {
-        const struct user_id *uid = &certificate->uids[i];
+    for (unsigned i = 0; i < contents->uid_n; i++) {
+        const struct user_id *uid = &contents->uids[i];
         primary->bound = primary->bound || uid->self;
         if (!uid->self || uid->revoked)
             continue;
@@ -475,69 +515,68 @@ static bool rather_primary(const struct user_id *a, const struct user_id *b)
 }
 
 /* Drops what nobody certified and puts the primary user id first, the others keeping their order. */
-static void arrange_uids(struct certificate *certificate)
+static void arrange_uids(struct contents *contents)
 {
     unsigned kept = 0, best = 0;
-    for (unsigned i = 0; i < certificate->uid_n; i++) {
-        if (!certificate->uids[i].self) {
-            user_id_clear(&certificate->uids[i]);
+    for (unsigned i = 0; i < contents->uid_n; i++) {
+        if (!contents->uids[i].self) {
+            user_id_clear(&contents->uids[i]);
             continue;
         }
-        certificate->uids[kept] = certificate->uids[i];
-        if (kept && rather_primary(&certificate->uids[kept], &certificate->uids[best]))
+        contents->uids[kept] = contents->uids[i];
+        if (kept && rather_primary(&contents->uids[kept], &contents->uids[best]))
             best = kept;
         kept++;
     }
-    certificate->uid_n = kept;
+    contents->uid_n = kept;
     if (!best)
         return;
-    struct user_id first = certificate->uids[best];
-    memmove(&certificate->uids[1], &certificate->uids[0], best * sizeof first);
-    certificate->uids[0] = first;
+    struct user_id first = contents->uids[best];
+    memmove(&contents->uids[1], &contents->uids[0], best * sizeof first);
+    contents->uids[0] = first;
 }
 
-static gpg_error_t bind_all(struct certificate *certificate)
+static gpg_error_t bind_all(struct contents *contents)
 {
     gpg_error_t err = 0;
-    struct component *primary = &certificate->keys[0];
-    for (unsigned i = 0; !err && i < certificate->key_n; i++)
-        err = order(&certificate->keys[i].claims);
-    for (unsigned i = 0; !err && i < certificate->uid_n; i++)
-        err = order(&certificate->uids[i].claims);
+    struct component *primary = &contents->keys[0];
+    for (unsigned i = 0; !err && i < contents->key_n; i++)
+        err = order(&contents->keys[i].claims);
+    for (unsigned i = 0; !err && i < contents->uid_n; i++)
+        err = order(&contents->uids[i].claims);
     if (err)
         return err;
-    check_revocations(certificate, primary, SIG_KEY_REVOCATION, NULL);
-    check_binding(certificate, primary, SIG_DIRECT_KEY, NULL);
-    for (unsigned i = 0; i < certificate->uid_n; i++) {
-        check_uid(certificate, &certificate->uids[i]);
-        claims_clear(&certificate->uids[i].claims);
+    check_revocations(contents, primary, SIG_KEY_REVOCATION, NULL);
+    check_binding(contents, primary, SIG_DIRECT_KEY, NULL);
+    for (unsigned i = 0; i < contents->uid_n; i++) {
+        check_uid(contents, &contents->uids[i]);
+        claims_clear(&contents->uids[i].claims);
     }
-    bind_primary(certificate);
-    for (unsigned i = 1; i < certificate->key_n; i++)
-        bind_subkey(certificate, &certificate->keys[i]);
-    for (unsigned i = 0; i < certificate->key_n; i++)
-        claims_clear(&certificate->keys[i].claims);
-    arrange_uids(certificate);
+    bind_primary(contents);
+    claims_clear(&primary->claims);
+    primary->checked = true;
+    arrange_uids(contents);
     return 0;
 }
 
 gpg_error_t certificate_parse(struct failure *failure, const uint8_t *bytes, size_t n, struct certificate **ret,
                               size_t *ret_used)
 {
-    struct certificate *certificate = calloc(1, sizeof *certificate);
-    if (!certificate)
+    struct certificate *certificate = NULL;
+    struct contents *contents = calloc(1, sizeof *contents);
+    if (!contents)
         return fail_errno(failure, ENOMEM, "a certificate cannot be read");
-    certificate->refs = 1;
-    certificate->named_uid = -1;
-    certificate->now = (uint32_t)time(NULL);
+    contents->refs = 1;
+    contents->now = (uint32_t)time(NULL);
     size_t used = 0;
-    gpg_error_t err = collect(failure, certificate, bytes, n, &used);
+    gpg_error_t err = collect(failure, contents, bytes, n, &used);
     if (!err)
-        err = bind_all(certificate);
-    if (err) {
-        certificate_free(certificate);
+        err = bind_all(contents);
+    if (!err && !(certificate = certificate_over(contents)))
+        err = fail_errno(failure, ENOMEM, "a certificate cannot be read");
+    contents_free(contents);
+    if (err)
         return err;
-    }
     *ret = certificate;
     *ret_used = used;
     return 0;
@@ -547,12 +586,12 @@ gpg_error_t certificate_parse(struct failure *failure, const uint8_t *bytes, siz
 
 unsigned certificate_keys(const struct certificate *certificate)
 {
-    return certificate->key_n;
+    return certificate->contents->key_n;
 }
 
 struct key *certificate_key(const struct certificate *certificate, unsigned number)
 {
-    return certificate->keys[number].key;
+    return certificate->contents->keys[number].key;
 }
 
 static enum key_state own_state(const struct component *component, uint32_t when)
@@ -570,8 +609,8 @@ static enum key_state own_state(const struct component *component, uint32_t when
 
 enum key_state certificate_key_state(const struct certificate *certificate, unsigned number, uint32_t when)
 {
-    enum key_state own = own_state(&certificate->keys[number], when);
-    enum key_state primary = own_state(&certificate->keys[0], when);
+    enum key_state own = own_state(contents_key(certificate->contents, number), when);
+    enum key_state primary = own_state(contents_key(certificate->contents, 0), when);
     if (own == KEY_UNBOUND || primary == KEY_UNBOUND)
         return KEY_UNBOUND;
     if (own == KEY_REVOKED || primary == KEY_REVOKED)
@@ -581,41 +620,41 @@ enum key_state certificate_key_state(const struct certificate *certificate, unsi
 
 uint32_t certificate_key_expires(const struct certificate *certificate, unsigned number)
 {
-    return certificate->keys[number].expires;
+    return contents_key(certificate->contents, number)->expires;
 }
 
 uint32_t certificate_key_revoked(const struct certificate *certificate, unsigned number)
 {
-    return certificate->keys[number].revoked;
+    return contents_key(certificate->contents, number)->revoked;
 }
 
 unsigned certificate_key_uses(const struct certificate *certificate, unsigned number)
 {
-    return certificate->keys[number].uses;
+    return contents_key(certificate->contents, number)->uses;
 }
 
 unsigned certificate_uids(const struct certificate *certificate)
 {
-    return certificate->uid_n;
+    return certificate->contents->uid_n;
 }
 
 const char *certificate_uid(const struct certificate *certificate, unsigned number, bool *ret_revoked)
 {
     if (ret_revoked)
-        *ret_revoked = certificate->uids[number].revoked;
-    return certificate->uids[number].text;
+        *ret_revoked = certificate->contents->uids[number].revoked;
+    return certificate->contents->uids[number].text;
 }
 
 size_t certificate_uid_length(const struct certificate *certificate, unsigned number)
 {
-    return certificate->uids[number].n;
+    return certificate->contents->uids[number].n;
 }
 
 const struct signature *certificate_preferences(const struct certificate *certificate)
 {
-    const struct component *primary = &certificate->keys[0];
+    const struct component *primary = &certificate->contents->keys[0];
     const unsigned number = certificate->named_uid < 0 ? 0 : (unsigned)certificate->named_uid;
-    const struct signature *uid = certificate->uid_n ? certificate->uids[number].self : NULL;
+    const struct signature *uid = certificate->contents->uid_n ? certificate->contents->uids[number].self : NULL;
     if (primary->key->version >= 6)
         return primary->binding ? primary->binding : uid;
     return uid ? uid : primary->binding;
@@ -628,7 +667,7 @@ int certificate_named_uid(const struct certificate *certificate)
 
 void certificate_set_named_uid(struct certificate *certificate, int number)
 {
-    certificate->named_uid = number < (int)certificate->uid_n ? number : -1;
+    certificate->named_uid = number < (int)certificate->contents->uid_n ? number : -1;
 }
 
 bool certificate_disabled(const struct certificate *certificate)
@@ -671,8 +710,10 @@ static int nearness(gpg_error_t reason)
 
 static gpg_error_t check_choice(const struct choice *choice, unsigned number)
 {
-    const struct component *component = &choice->certificate->keys[number];
-    if (!(component->uses & (unsigned)choice->use))
+    const struct key *key = certificate_key(choice->certificate, number);
+    /* What its algorithm cannot do, no signature allows. */
+    if (!(uses_of_algo(key->algo) & (unsigned)choice->use) ||
+        !(certificate_key_uses(choice->certificate, number) & (unsigned)choice->use))
         return gpg_error(GPG_ERR_UNUSABLE_PUBKEY);
     switch (certificate_key_state(choice->certificate, number, choice->when)) {
     case KEY_VALID:
@@ -685,9 +726,9 @@ static gpg_error_t check_choice(const struct choice *choice, unsigned number)
     default:
         return gpg_error(GPG_ERR_UNUSABLE_PUBKEY);
     }
-    if (key_usable(NULL, component->key))
+    if (key_usable(NULL, key))
         return gpg_error(GPG_ERR_PUBKEY_ALGO);
-    if (choice->fits && !choice->fits(choice->context, component->key))
+    if (choice->fits && !choice->fits(choice->context, key))
         return gpg_error(GPG_ERR_NO_SECKEY);
     return 0;
 }
@@ -710,14 +751,15 @@ gpg_error_t certificate_choose_among(const struct certificate *certificate, enum
         return gpg_error(GPG_ERR_KEY_DISABLED);
     if (exact >= 0) {
         best = (unsigned)exact;
-        if (best >= certificate->key_n || !choice_fits(&choice, best))
+        if (best >= certificate->contents->key_n || !choice_fits(&choice, best))
             return choice.reason ? choice.reason : gpg_error(GPG_ERR_UNUSABLE_PUBKEY);
         *ret_number = best;
         return 0;
     }
-    for (unsigned i = 1; i < certificate->key_n; i++)
-        if (choice_fits(&choice, i) &&
-            (!best || certificate->keys[i].key->created > certificate->keys[best].key->created))
+    /* From the end, where the newest mostly stand: what is older than the best so far need not be checked. */
+    for (unsigned i = certificate->contents->key_n; i-- > 1;)
+        if ((!best || certificate_key(certificate, i)->created >= certificate_key(certificate, best)->created) &&
+            choice_fits(&choice, i))
             best = i;
     if (!best && !choice_fits(&choice, 0))
         return choice.reason;

@@ -39,6 +39,8 @@ enum key_state {
     KEY_NOT_YET,      /* made in the future */
 };
 
+/* A subkey's signatures are checked when it is first asked for, also through a const pointer: one thread at a time may
+ * use a certificate and its twins. */
 struct certificate;
 
 /* Octets from BYTES to where the certificate that starts there ends (packets before its primary key included), as far
@@ -53,6 +55,8 @@ size_t certificate_span(const uint8_t *bytes, size_t n);
 MUST_CHECK gpg_error_t certificate_parse(struct failure *failure, const uint8_t *bytes, size_t n,
                                          struct certificate **ret, size_t *ret_used);
 struct certificate *certificate_ref(struct certificate *certificate);
+/* A certificate of its own over the same checked contents: named by nobody, not disabled. NULL: out of memory. */
+struct certificate *certificate_twin(const struct certificate *certificate);
 void certificate_free(struct certificate *certificate);
 
 /* Number of keys; 0 is the primary. */

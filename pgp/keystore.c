@@ -29,6 +29,16 @@ struct key_list {
     size_t n, room;
 };
 
+/* A certificate that was checked: each signature in it costs half a millisecond or more, and one command asks for the
+ * same certificate up to five times (as recipient, as signer, for its secret key, for its user id, for the verdict). */
+struct known {
+    uint8_t digest[32]; /* SHA-256 of the public part of its packets */
+    struct certificate *certificate;
+};
+#define KNOWN_MAX 8
+/* Octets of packets: larger ones are not kept, so that memory stays small. */
+#define KNOWN_OCTETS_MAX (256 * 1024)
+
 struct keystore {
     struct failure *failure;
     const struct trustdb *trustdb; /* borrowed; may be NULL */
@@ -39,7 +49,9 @@ struct keystore {
     size_t place_n;
     struct secret_packet *secrets;
     size_t secret_n;
-    bool listed; /* the lists below are filled */
+    struct known known[KNOWN_MAX];
+    unsigned known_next; /* where the next one goes */
+    bool listed;         /* the lists below are filled */
     struct key_list lists[LIST_COUNT];
 };
 
@@ -76,6 +88,8 @@ void keystore_free(struct keystore *keystore)
         key_free(keystore->secrets[i].key);
         secret_free(keystore->secrets[i].body);
     }
+    for (unsigned i = 0; i < KNOWN_MAX; i++)
+        certificate_free(keystore->known[i].certificate);
     free(keystore->places);
     free(keystore->secrets);
     if (keystore->provider)
@@ -109,6 +123,62 @@ void keystore_set_place(struct keystore *keystore, const char *place)
 const char *keystore_place(const struct keystore *keystore)
 {
     return keystore->place_name;
+}
+
+/* ---- certificates ---- */
+
+static bool is_secret(unsigned type)
+{
+    return type == PACKET_SECRET_KEY || type == PACKET_SECRET_SUBKEY;
+}
+
+/* The digest of all that certificate_parse looks at: a key's public packet and the public part of its secret packet are
+ * the same to it. False: malformed, or out of memory. */
+static bool digest_certificate(const uint8_t *bytes, size_t n, uint8_t ret[32])
+{
+    struct cursor cursor = cursor_over(bytes, n);
+    struct packet_view packet;
+    gcry_md_hd_t md = NULL;
+    if (gcry_md_open(&md, GCRY_MD_SHA256, 0))
+        return false;
+    while (packet_view_next(&cursor, &packet)) {
+        uint8_t head[5] = {(uint8_t)packet.type};
+        size_t length = packet.body_n;
+        struct key *key = NULL;
+        if (is_secret(packet.type) && !key_parse(NULL, packet.type, packet.body, packet.body_n, &key, &length))
+            head[0] = packet.type == PACKET_SECRET_KEY ? PACKET_PUBLIC_KEY : PACKET_PUBLIC_SUBKEY;
+        key_free(key);
+        put_be32(head + 1, (uint32_t)length);
+        gcry_md_write(md, head, sizeof head);
+        gcry_md_write(md, packet.body, length);
+    }
+    memcpy(ret, gcry_md_read(md, GCRY_MD_SHA256), 32);
+    gcry_md_close(md);
+    return !cursor.flawed;
+}
+
+/* certificate_parse, once for the same packets. */
+static gpg_error_t parse_certificate(struct keystore *keystore, struct failure *failure, const uint8_t *bytes, size_t n,
+                                     struct certificate **ret)
+{
+    struct known fresh = {.certificate = NULL};
+    size_t used;
+    if (n > KNOWN_OCTETS_MAX || !digest_certificate(bytes, n, fresh.digest))
+        return certificate_parse(failure, bytes, n, ret, &used);
+    for (unsigned i = 0; i < KNOWN_MAX; i++) {
+        const struct known *known = &keystore->known[i];
+        if (known->certificate && memcmp(known->digest, fresh.digest, sizeof fresh.digest) == 0) {
+            *ret = certificate_twin(known->certificate);
+            return *ret ? 0 : gpg_error(GPG_ERR_ENOMEM);
+        }
+    }
+    gpg_error_t err = certificate_parse(failure, bytes, n, ret, &used);
+    if (err || !(fresh.certificate = certificate_twin(*ret)))
+        return err; /* not kept is no failure */
+    certificate_free(keystore->known[keystore->known_next].certificate);
+    keystore->known[keystore->known_next] = fresh;
+    keystore->known_next = (keystore->known_next + 1) % KNOWN_MAX;
+    return 0;
 }
 
 /* ---- places ---- */
@@ -184,7 +254,7 @@ gpg_error_t keystore_add_secret_file(struct keystore *keystore, const char *file
         err = keyring_next(keystore->failure, keyring, NULL, &position, &bytes, &n);
         struct cursor cursor = err ? cursor_over(NULL, 0) : cursor_over(bytes, n);
         while (!err && packet_view_next(&cursor, &packet))
-            if (packet.type == PACKET_SECRET_KEY || packet.type == PACKET_SECRET_SUBKEY)
+            if (is_secret(packet.type))
                 err = add_secret(keystore, &packet, passphrases);
     }
     if (gpg_err_code(err) == GPG_ERR_EOF)
@@ -202,12 +272,12 @@ gpg_error_t keystore_certificate_file(struct keystore *keystore, const char *fil
 {
     struct keyring *keyring = NULL;
     const uint8_t *bytes;
-    size_t n, used, position = 0;
+    size_t n, position = 0;
     gpg_error_t err = open_present(keystore, file, &keyring);
     if (!err)
         err = keyring_next(keystore->failure, keyring, NULL, &position, &bytes, &n);
     if (!err)
-        err = certificate_parse(keystore->failure, bytes, n, ret, &used);
+        err = parse_certificate(keystore, keystore->failure, bytes, n, ret);
     if (err)
         err = fail(keystore->failure, gpg_err_code(err) == GPG_ERR_EOF ? gpg_error(GPG_ERR_NO_DATA) : err,
                    "there is no usable certificate in %s", file);
@@ -260,11 +330,11 @@ static gpg_error_t walk_raw(struct walk *walk, const uint8_t **ret_bytes, size_t
 static gpg_error_t walk_next(struct walk *walk, struct certificate **ret)
 {
     const uint8_t *bytes;
-    size_t n, used;
+    size_t n;
     gpg_error_t err;
     while (!(err = walk_raw(walk, &bytes, &n))) {
         struct certificate *certificate = NULL;
-        err = certificate_parse(NULL, bytes, n, &certificate, &used);
+        err = parse_certificate(walk->keystore, NULL, bytes, n, &certificate);
         if (gpg_err_code(err) == GPG_ERR_ENOMEM)
             return err;
         if (err)
@@ -366,8 +436,7 @@ static bool any_secret(const struct keystore *keystore, const uint8_t *bytes, si
     while (!any && packet_view_next(&cursor, &packet)) {
         struct key *key = NULL;
         size_t public_n;
-        if ((packet.type == PACKET_PUBLIC_KEY || packet.type == PACKET_PUBLIC_SUBKEY ||
-             packet.type == PACKET_SECRET_KEY || packet.type == PACKET_SECRET_SUBKEY) &&
+        if ((packet.type == PACKET_PUBLIC_KEY || packet.type == PACKET_PUBLIC_SUBKEY || is_secret(packet.type)) &&
             !key_parse(NULL, packet.type, packet.body, packet.body_n, &key, &public_n))
             any = has_secret(keystore, key, &list);
         key_free(key);
@@ -407,9 +476,10 @@ static gpg_error_t list_keys(struct keystore *keystore, const struct certificate
     for (unsigned i = 0; !err && i < certificate_keys(certificate); i++) {
         struct key *key = certificate_key(certificate, i);
         unsigned list;
+        if (!key_can_encrypt_algo(key) || key_usable(NULL, key))
+            continue;
         bool bound = certificate_key_state(certificate, i, 0) != KEY_UNBOUND;
-        if (!key_can_encrypt_algo(key) || (bound && !(certificate_key_uses(certificate, i) & KEY_ENCRYPTS)) ||
-            key_usable(NULL, key) || !has_secret(keystore, key, &list))
+        if ((bound && !(certificate_key_uses(certificate, i) & KEY_ENCRYPTS)) || !has_secret(keystore, key, &list))
             continue;
         err = list_add(&keystore->lists[list], key);
     }
@@ -420,13 +490,13 @@ static gpg_error_t fill_lists(struct keystore *keystore)
 {
     struct walk walk = {.keystore = keystore};
     const uint8_t *bytes;
-    size_t n, used;
+    size_t n;
     gpg_error_t err = 0;
     if (keystore->listed)
         return 0;
     while (!err && !(err = walk_raw(&walk, &bytes, &n))) {
         struct certificate *certificate = NULL;
-        if (!any_secret(keystore, bytes, n) || certificate_parse(NULL, bytes, n, &certificate, &used))
+        if (!any_secret(keystore, bytes, n) || parse_certificate(keystore, NULL, bytes, n, &certificate))
             continue;
         err = list_keys(keystore, certificate);
         certificate_free(certificate);
@@ -684,14 +754,14 @@ gpg_error_t keystore_default_signer(struct keystore *keystore, uint32_t when, st
 {
     struct walk walk = {.keystore = keystore};
     const uint8_t *bytes;
-    size_t n, used;
+    size_t n;
     unsigned number;
     struct certificate *found = NULL;
     gpg_error_t err = 0;
     while (!found && !(err = walk_raw(&walk, &bytes, &n))) {
         struct certificate *certificate = NULL;
         bool disabled = false;
-        if (!any_secret(keystore, bytes, n) || certificate_parse(NULL, bytes, n, &certificate, &used))
+        if (!any_secret(keystore, bytes, n) || parse_certificate(keystore, NULL, bytes, n, &certificate))
             continue;
         const struct key *primary = certificate_key(certificate, 0);
         trustdb_ownertrust(keystore->trustdb, primary->fpr, primary->fpr_n, &disabled);

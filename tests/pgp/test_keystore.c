@@ -229,6 +229,62 @@ static void test_revoked_uid(void **state)
     home_remove(&home);
 }
 
+/* The same certificate, in whatever file, is checked once; what is noted on one find does not show on the next. */
+static void test_checked_once(void **state)
+{
+    static const char *const files[] = {"ed25519.pub.asc", "ed25519.sec.asc", "multi.pub.asc"};
+    (void)state;
+    struct keystore *keystore = keystore_new(NULL);
+    struct certificate *found[2 * ARRAY_SIZE(files)] = {NULL};
+    for (unsigned i = 0; i < ARRAY_SIZE(found); i++) {
+        char file[512];
+        sample_name(files[i % ARRAY_SIZE(files)], file);
+        assert_int_equal(keystore_certificate_file(keystore, file, &found[i]), 0);
+        assert_false(certificate_disabled(found[i]));
+        assert_int_equal(certificate_named_uid(found[i]), -1);
+        certificate_set_disabled(found[i], true);
+        certificate_set_named_uid(found[i], 0);
+    }
+    const struct key *key = certificate_key(found[0], 0), *other = certificate_key(found[2], 0);
+    assert_ptr_not_equal(key, other);
+    assert_ptr_equal(key, certificate_key(found[1], 0)); /* the secret packets' public part is the same */
+    assert_ptr_equal(key, certificate_key(found[3], 0));
+    assert_ptr_equal(key, certificate_key(found[4], 0));
+    assert_ptr_equal(other, certificate_key(found[5], 0));
+    keystore_free(keystore);
+    for (unsigned i = 0; i < ARRAY_SIZE(found); i++) {
+        assert_int_equal(certificate_key_state(found[i], 1, NOW), KEY_VALID);
+        certificate_free(found[i]);
+    }
+}
+
+/* More certificates than are remembered, twice over: each is itself. */
+static void test_forgotten(void **state)
+{
+    static const char *const files[] = {"expired.pub.asc", "ed25519.pub.asc",    "multi.pub.asc",    "v6x25519.pub.asc",
+                                        "revoked.pub.asc", "subrevoked.pub.asc", "signonly.pub.asc", "signsub.pub.asc",
+                                        "rsa2048.pub.asc", "p256.pub.asc"};
+    (void)state;
+    struct keystore *keystore = keystore_new(NULL);
+    for (unsigned i = 0; i < 2 * ARRAY_SIZE(files); i++) {
+        const char *name = files[i % ARRAY_SIZE(files)];
+        struct certificate *certificate = NULL;
+        struct bytes bytes = sample_bytes(name);
+        struct certificate *truth = parsed(&bytes);
+        char file[512];
+        sample_name(name, file);
+        assert_int_equal(keystore_certificate_file(keystore, file, &certificate), 0);
+        assert_memory_equal(certificate_key(certificate, 0)->fpr, certificate_key(truth, 0)->fpr, 20);
+        assert_int_equal(certificate_keys(certificate), certificate_keys(truth));
+        for (unsigned key = 0; key < certificate_keys(truth); key++)
+            assert_int_equal(certificate_key_state(certificate, key, NOW), certificate_key_state(truth, key, NOW));
+        certificate_free(certificate);
+        certificate_free(truth);
+        bytes_clear(&bytes);
+    }
+    keystore_free(keystore);
+}
+
 /* A thief's certificate with another's subkey comes first, and is passed over. */
 static void test_stolen(void **state)
 {
@@ -516,9 +572,10 @@ static void test_gpg(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_find),        cmocka_unit_test(test_files),      cmocka_unit_test(test_same_address),
-        cmocka_unit_test(test_revoked_uid), cmocka_unit_test(test_stolen),     cmocka_unit_test(test_secret_files),
-        cmocka_unit_test(test_provider),    cmocka_unit_test(test_file_first), cmocka_unit_test(test_gpg),
+        cmocka_unit_test(test_find),       cmocka_unit_test(test_files),        cmocka_unit_test(test_checked_once),
+        cmocka_unit_test(test_forgotten),  cmocka_unit_test(test_same_address), cmocka_unit_test(test_revoked_uid),
+        cmocka_unit_test(test_stolen),     cmocka_unit_test(test_secret_files), cmocka_unit_test(test_provider),
+        cmocka_unit_test(test_file_first), cmocka_unit_test(test_gpg),
     };
     return crypt_init(NULL) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
 }
