@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* disk ▸ walk ▸ one member at a time: its header from tar_header, its content read straight into the block that goes
- * to the sink when it is full. */
+/* disk ▸ walk ▸ one member at a time: its header from tar_header, its content read straight into the block that the
+ * sink lends, or else into one of our own that goes to the sink when it is full. */
 #include "tar_write.h"
 
 #include "attributes.h"
@@ -17,7 +17,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* What is gathered before the sink is called; a whole number of tar blocks. Larger ones measured no faster. */
+/* What is gathered before a sink that lends no room is called. Larger ones measured no faster. */
 #define OUT_BYTES (256 * 1024)
 /* More pieces of data than this are not kept apart: the last takes all that follows. 16 bytes each in memory. */
 #define EXTENTS_MAX (256 * 1024)
@@ -35,8 +35,9 @@ struct writer {
     struct hardlinks *links; /* NULL with portable */
     struct tar_create_result *result;
     struct tar_buffer header, records, target;
-    uint8_t *out; /* OUT_BYTES, and one more to see a file that grew */
-    size_t used;
+    uint8_t *own;  /* OUT_BYTES, for a sink that lends no room; NULL until then */
+    uint8_t *room; /* where bytes are gathered: what the sink lent, or OWN */
+    size_t used, size;
 };
 
 static void flaw(struct writer *writer, const struct walk_entry *entry, enum notice_kind kind, gpg_error_t code,
@@ -46,31 +47,55 @@ static void flaw(struct writer *writer, const struct walk_entry *entry, enum not
     notice(writer->params->walk.notices, kind, entry->path, code, detail);
 }
 
+/* Hands over what was gathered. */
 static gpg_error_t flush(struct writer *writer)
 {
-    gpg_error_t err = sink_write(writer->sink, writer->out, writer->used);
-    writer->used = 0;
-    return err;
+    const size_t n = writer->used;
+    writer->used = writer->size = 0;
+    return writer->room == writer->own ? sink_write(writer->sink, writer->room, n) : sink_filled(writer->sink, n);
+}
+
+/* Makes room for at least one byte at room + used. */
+static gpg_error_t make_room(struct writer *writer)
+{
+    if (writer->used < writer->size)
+        return 0;
+    void *room;
+    size_t n;
+    gpg_error_t err = flush(writer);
+    if (!err)
+        err = sink_room(writer->sink, &room, &n);
+    if (err)
+        return err;
+    if (!n) {
+        if (!writer->own && !(writer->own = malloc(OUT_BYTES)))
+            return gpg_error(GPG_ERR_ENOMEM);
+        room = writer->own;
+        n = OUT_BYTES;
+    }
+    writer->room = room;
+    writer->size = n;
+    return 0;
 }
 
 /* Writes N bytes, zeros where BYTES is NULL. */
 static gpg_error_t put(struct writer *writer, const void *bytes, uint64_t n)
 {
-    gpg_error_t err = 0;
-    while (n && !err) {
-        size_t room = OUT_BYTES - writer->used, part = n < room ? (size_t)n : room;
+    while (n) {
+        gpg_error_t err = make_room(writer);
+        if (err)
+            return err;
+        size_t left = writer->size - writer->used, part = n < left ? (size_t)n : left;
         if (bytes) {
-            memcpy(writer->out + writer->used, bytes, part);
+            memcpy(writer->room + writer->used, bytes, part);
             bytes = (const char *)bytes + part;
         } else {
-            memset(writer->out + writer->used, 0, part);
+            memset(writer->room + writer->used, 0, part);
         }
         writer->used += part;
         n -= part;
-        if (writer->used == OUT_BYTES)
-            err = flush(writer);
     }
-    return err;
+    return 0;
 }
 
 /* Describes the entry as far as its status goes. */
@@ -134,14 +159,24 @@ static void count_bytes(struct writer *writer, uint64_t n)
         atomic_fetch_add_explicit(&writer->params->progress->bytes, n, memory_order_relaxed);
 }
 
-/* Reads at most WANT bytes at offset AT to where the next byte goes. -1 with errno. */
-static ssize_t read_at(struct writer *writer, int fd, size_t want, uint64_t at)
+/* Reads at most WANT bytes at offset AT. -1 with errno. */
+static ssize_t read_at(int fd, void *to, size_t want, uint64_t at)
 {
     ssize_t got;
     do
-        got = pread(fd, writer->out + writer->used, want, (off_t)at);
+        got = pread(fd, to, want, (off_t)at);
     while (got < 0 && errno == EINTR);
     return got;
+}
+
+/* Whether the file, all of which has been read, ends at END. One of 0 bytes may have more all the same: those of procfs
+ * say so of themselves. */
+static void check_end(struct writer *writer, const struct walk_entry *entry, int fd, uint64_t end)
+{
+    char more;
+    ssize_t got = read_at(fd, &more, 1, end);
+    if (got)
+        flaw(writer, entry, got > 0 ? NOTICE_GREW : NOTICE_READ_ERROR, got > 0 ? 0 : gpg_error_from_errno(errno), NULL);
 }
 
 /* Writes N bytes of FD from AT on. LAST: the file should end there. *SOUND is cleared when a notice was given: what
@@ -149,12 +184,15 @@ static ssize_t read_at(struct writer *writer, int fd, size_t want, uint64_t at)
 static gpg_error_t put_content(struct writer *writer, const struct walk_entry *entry, int fd, struct extent part,
                                bool last, bool *sound)
 {
-    gpg_error_t err = 0;
-    while (part.n && !err) {
-        size_t room = OUT_BYTES - writer->used;
-        bool ends = part.n <= room;
+    bool checked = !last;
+    while (part.n) {
+        gpg_error_t err = make_room(writer);
+        if (err)
+            return err;
+        size_t room = writer->size - writer->used;
         /* One byte more than there should be tells, without another call, that the file has not grown. */
-        ssize_t got = read_at(writer, fd, ends ? (size_t)part.n + last : room, part.at);
+        bool ends = part.n < room;
+        ssize_t got = read_at(fd, writer->room + writer->used, ends ? (size_t)part.n + last : room, part.at);
         if (got <= 0) {
             if (*sound)
                 flaw(writer, entry, got ? NOTICE_READ_ERROR : NOTICE_SHRANK, got ? gpg_error_from_errno(errno) : 0,
@@ -169,14 +207,15 @@ static gpg_error_t put_content(struct writer *writer, const struct walk_entry *e
             *sound = false;
             got = (ssize_t)part.n;
         }
+        checked = checked || ends;
         writer->used += (size_t)got;
         part.at += (uint64_t)got;
         part.n -= (uint64_t)got;
         count_bytes(writer, (uint64_t)got);
-        if (writer->used == OUT_BYTES)
-            err = flush(writer);
     }
-    return err;
+    if (!checked && *sound)
+        check_end(writer, entry, fd, part.at);
+    return 0;
 }
 
 /* Finds the pieces of data of a file with holes. *RET_N = 0 and *RET_EXTENTS = NULL: it has none, or the file system
@@ -289,14 +328,6 @@ static int open_file(struct writer *writer, const struct walk_entry *entry, stru
     return fd;
 }
 
-/* A file of 0 bytes may have more all the same: those of procfs say so of themselves. */
-static void check_empty(struct writer *writer, const struct walk_entry *entry, int fd)
-{
-    ssize_t got = read_at(writer, fd, 1, 0);
-    if (got)
-        flaw(writer, entry, got > 0 ? NOTICE_GREW : NOTICE_READ_ERROR, got > 0 ? 0 : gpg_error_from_errno(errno), NULL);
-}
-
 static gpg_error_t add_file(struct writer *writer, const struct walk_entry *entry)
 {
     struct stat status;
@@ -318,8 +349,6 @@ static gpg_error_t add_file(struct writer *writer, const struct walk_entry *entr
     } else {
         bool sound = true;
         err = put_header(writer, entry, &member);
-        if (!err && !member.size)
-            check_empty(writer, entry, fd);
         if (!err)
             err = put_content(writer, entry, fd, (struct extent){.at = 0, .n = member.size}, true, &sound);
         if (!err)
@@ -423,7 +452,7 @@ static void writer_clear(struct writer *writer)
     tar_buffer_free(&writer->header);
     tar_buffer_free(&writer->records);
     tar_buffer_free(&writer->target);
-    free(writer->out);
+    free(writer->own);
 }
 
 static gpg_error_t writer_init(struct writer *writer, const struct tar_create_params *params, bool open_files)
@@ -439,8 +468,7 @@ static gpg_error_t writer_init(struct writer *writer, const struct tar_create_pa
     };
     writer->attributes = attributes_new(&attributes);
     writer->links = params->portable ? NULL : hardlinks_new();
-    writer->out = malloc(OUT_BYTES + 1);
-    if (!writer->owners || !writer->attributes || !writer->out || (!writer->links && !params->portable))
+    if (!writer->owners || !writer->attributes || (!writer->links && !params->portable))
         return gpg_error(GPG_ERR_ENOMEM);
     return walk_new(&walk, &writer->walk);
 }

@@ -327,16 +327,33 @@ struct progress_sink {
     uint64_t since; /* bytes since progress was told */
 };
 
+static void progress_sink_count(struct progress_sink *self, size_t n)
+{
+    self->since += n;
+    if (self->since < CREATE_BLOCK)
+        return;
+    self->since = 0;
+    progress_update(self->create->progress, atomic_load_explicit(&self->create->counts.files, memory_order_relaxed),
+                    atomic_load_explicit(&self->create->counts.bytes, memory_order_relaxed));
+}
+
 static gpg_error_t progress_sink_write(struct sink *sink, const void *bytes, size_t n)
 {
     struct progress_sink *self = CONTAINER(sink, struct progress_sink, sink);
-    self->since += n;
-    if (self->since >= CREATE_BLOCK) {
-        self->since = 0;
-        progress_update(self->create->progress, atomic_load_explicit(&self->create->counts.files, memory_order_relaxed),
-                        atomic_load_explicit(&self->create->counts.bytes, memory_order_relaxed));
-    }
+    progress_sink_count(self, n);
     return sink_write(self->below, bytes, n);
+}
+
+static gpg_error_t progress_sink_room(struct sink *sink, void **ret_room, size_t *ret_n)
+{
+    return sink_room(CONTAINER(sink, struct progress_sink, sink)->below, ret_room, ret_n);
+}
+
+static gpg_error_t progress_sink_filled(struct sink *sink, size_t n)
+{
+    struct progress_sink *self = CONTAINER(sink, struct progress_sink, sink);
+    progress_sink_count(self, n);
+    return sink_filled(self->below, n);
 }
 
 static gpg_error_t progress_sink_finish(struct sink *sink)
@@ -350,8 +367,11 @@ static void progress_sink_free(struct sink *sink)
     (void)sink; /* on the stack */
 }
 
-static const struct sink_ops progress_sink_ops = {
-    .write = progress_sink_write, .finish = progress_sink_finish, .free = progress_sink_free};
+static const struct sink_ops progress_sink_ops = {.write = progress_sink_write,
+                                                  .room = progress_sink_room,
+                                                  .filled = progress_sink_filled,
+                                                  .finish = progress_sink_finish,
+                                                  .free = progress_sink_free};
 
 /* ---- what to archive ---- */
 

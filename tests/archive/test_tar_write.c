@@ -356,6 +356,89 @@ static void test_changing(void **state)
     }
 }
 
+/* A sink that lends SIZE bytes at a time and is never written to. */
+struct lending {
+    struct sink base;
+    struct sink *below;
+    uint8_t *room;
+    size_t size;
+    unsigned lent, at; /* CHANGE is called when room is lent for the AT-th time */
+    void (*change)(const char *path);
+};
+
+static gpg_error_t lending_room(struct sink *sink, void **ret_room, size_t *ret_n)
+{
+    struct lending *lending = CONTAINER(sink, struct lending, base);
+    if (lending->change && ++lending->lent == lending->at)
+        lending->change("d/victim");
+    memset(lending->room, 0xee, lending->size);
+    *ret_room = lending->room;
+    *ret_n = lending->size;
+    return 0;
+}
+
+static gpg_error_t lending_filled(struct sink *sink, size_t n)
+{
+    struct lending *lending = CONTAINER(sink, struct lending, base);
+    assert_true(n > 0 && n <= lending->size);
+    return sink_write(lending->below, lending->room, n);
+}
+
+static void create_lending(struct job *job, struct lending *lending)
+{
+    static const struct sink_ops ops = {.room = lending_room, .filled = lending_filled};
+    static const char *const names[] = {"d", NULL};
+    lending->below = memory_sink_new(16 << 20);
+    lending->room = malloc(lending->size);
+    sink_init(&lending->base, &ops);
+    assert_int_equal(create_into(job, &lending->base, names), 0);
+    free(lending->room);
+}
+
+static void test_lent(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"d", NULL};
+    static const size_t sizes[] = {1, 7, 511, 512, 513, 1000, 4096, 70001, 1 << 20};
+    make_tree();
+    struct job job = {0};
+    struct sink *sink = memory_sink_new(16 << 20);
+    assert_int_equal(create_into(&job, sink, names), 0);
+    size_t n, n_lent;
+    const uint8_t *bytes = memory_sink_bytes(sink, &n);
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        struct lending lending = {.size = sizes[i]};
+        create_lending(&job, &lending);
+        const uint8_t *lent = memory_sink_bytes(lending.below, &n_lent);
+        assert_int_equal(n_lent, n);
+        assert_memory_equal(lent, bytes, n);
+        sink_free(lending.below);
+    }
+    sink_free(sink);
+}
+
+/* Room that ends with the file leaves none for the byte by which a change is seen. */
+static void test_changing_lent(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*change)(const char *path);
+        enum notice_kind kind;
+    } cases[] = {{shrink, NOTICE_SHRANK}, {grow, NOTICE_GREW}};
+    for (unsigned i = 0; i < 2 * 6; i++) {
+        tree_run("rm -rf d; mkdir d; head -c 1024 /dev/urandom >d/victim; echo 4 >d/z; touch -d @1 d d/victim d/z");
+        /* The 1st is for the folder's header, the 2nd for the file's, the 3rd and the 4th for its content. */
+        struct lending lending = {.size = 512, .at = 1 + i % 6, .change = cases[i / 6].change};
+        struct job job = {0};
+        create_lending(&job, &lending);
+        bool seen = lending.at >= 2 && lending.at <= 4;
+        assert_int_equal(job.notices[cases[i / 6].kind], seen);
+        assert_int_equal(job.result.flawed, seen);
+        assert_int_equal(job.result.members, 3);
+        sink_free(lending.below);
+    }
+}
+
 static void test_read_error(void **state)
 {
     (void)state;
@@ -455,6 +538,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_replaced_when_open, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_replaced_before, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_changing, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_lent, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_changing_lent, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_read_error, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_nothing, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(test_full, tree_setup, tree_teardown),
