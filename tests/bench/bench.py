@@ -11,6 +11,7 @@ import os
 import platform
 import random
 import re
+import shlex
 import shutil
 import signal
 import statistics
@@ -65,6 +66,11 @@ class Runner:
         os.mkdir(self.out)
 
     def command(self, line):
+        """What is one program is started as it is: bash alone takes 3 ms, as long as packing a small folder."""
+        plain = line.replace('"$PWD/out"', shlex.quote(os.path.join(self.out, "out")))
+        words = shlex.split(plain)
+        if not set(plain) & set("|&;<>()$`*?[]{}~!#\n") and "=" not in words[0]:
+            return words
         return ["/bin/bash", "-c", "set -o pipefail; " + line if "|" in line else "exec " + line]
 
     def once(self, line):
