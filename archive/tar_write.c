@@ -147,7 +147,7 @@ static gpg_error_t put_header(struct writer *writer, const struct walk_entry *en
         return err;
     writer->result->members++;
     if (writer->params->progress)
-        atomic_fetch_add_explicit(&writer->params->progress->files, 1, memory_order_relaxed);
+        atomic_store_explicit(&writer->params->progress->files, writer->result->members, memory_order_relaxed);
     notice(writer->params->walk.notices, NOTICE_ADDED, entry->member, 0, NULL);
     return 0;
 }
@@ -156,7 +156,7 @@ static void count_bytes(struct writer *writer, uint64_t n)
 {
     writer->result->bytes += n;
     if (writer->params->progress)
-        atomic_fetch_add_explicit(&writer->params->progress->bytes, n, memory_order_relaxed);
+        atomic_store_explicit(&writer->params->progress->bytes, writer->result->bytes, memory_order_relaxed);
 }
 
 /* Reads at most WANT bytes at offset AT. -1 with errno. */

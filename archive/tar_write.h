@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-/* Read by another thread while the archive is made. */
+/* Read by another thread while the archive is made; only the one that makes it stores. */
 struct tar_progress {
     _Atomic uint64_t files; /* members begun */
     _Atomic uint64_t bytes; /* content of regular files written, holes included */
