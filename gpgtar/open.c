@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- *   fd ▸ armor ▸ framing ▸ [ring: aead ×M] ▸ inflate ▸ literal ▸ hash_tap ▸ [ring] ▸ tar_read ▸ extract into staging
- *   └──── thread "read" ──────┘            └───── thread "message" ─────┘         └─ main ─┘  then: verdict ▸ rename
+ *   fd ▸ armor ▸ framing ▸ [ring: aead ×M] ▸ inflate ▸ literal ▸ [ring: digests] ▸ tar_read ▸ extract into staging
+ *   └──── thread "read" ──────┘            └── thread "message" ──┘              └─ main ─┘  then: verdict ▸ rename
  *
  * Nothing has its real name before the verdict on the whole message.
  */
@@ -232,14 +232,11 @@ static gpg_error_t open_content(struct opening *opening)
     }
     /* Skipping needs the source itself: a ring would have read the bytes already. */
     opening->quick = opening->quick && (!opening->message || message_seeks(opening->message));
-    if (opening->quick || opening->workers == 0 || (opening->message && message_is_light(opening->message))) {
+    if (opening->quick || opening->workers == 0 || opening->message) {
         opening->content = below;
         return 0;
     }
-    gpg_error_t err = block_source_new(program->run, &boundary, 1, below, &opening->content);
-    if (err)
-        opening->message = NULL;
-    return err;
+    return block_source_new(program->run, &boundary, 1, below, &opening->content);
 }
 
 static void open_close_content(struct opening *opening)

@@ -214,7 +214,7 @@ static gpg_error_t body_source_read(struct source *source, void *to, size_t n, s
     if (error || end)
         return error;
     error = source_read(body->raw, to, body_bounded(body, n), ret_got);
-    if (error)
+    if (error && !*ret_got) /* else it comes again behind what was read */
         return error;
     if (!*ret_got && body->form != LENGTH_INDETERMINATE)
         return body_cut(body);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- *   raw ▸ (armor) ▸ [ring] ▸ framing ▸ [ring: aead ×M | mdc] ▸ framing ▸ inflate ▸ framing ▸ literal ▸ digests ▸
- * content
+ *   raw ▸ (armor) ▸ [ring] ▸ framing ▸ [ring: aead ×M | mdc] ▸ framing ▸ inflate ▸ framing ▸ literal ▸ [ring: digests]
+ * ▸ content
  *
  * Each container (compressed, encrypted) is a layer over the one it stands in. Layers are opened until the literal is
  * found; behind its content they are read to their ends and closed again, innermost first.
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A block between the thread that reads and the one that takes the message apart. */
+/* A block between threads. */
 #define HOP (256 * 1024)
 /* RFC 9580 4.3: unknown packets below this number are critical. */
 #define FIRST_NON_CRITICAL 40
@@ -37,7 +37,6 @@ struct layer {
     bool encrypted;
     enum protection protection; /* of an encrypted one */
     bool announced;             /* a signature was announced in it, or stood in it, before the content */
-    bool threaded;              /* INNER expands on a thread of its own */
 };
 
 struct message {
@@ -55,8 +54,11 @@ struct message {
     struct message_verdict *verdict; /* SIGNATURES' */
     bool by_passphrase, doubtful;    /* how the session key was found, see esk_set.h */
     struct source *content;          /* the literal's body */
+    struct source *ahead;            /* CONTENT read and hashed on threads of their own; NULL: neither */
+    struct source pumped;            /* what AHEAD reads from; it and the next two belong to AHEAD's thread */
+    gpg_error_t pumped_error;        /* why CONTENT ended early; ours when AHEAD is at its end */
+    uint64_t given;                  /* octets of content taken from CONTENT */
     const uint8_t *lent;
-    uint64_t given;   /* octets of content taken */
     uint64_t ignored; /* octets that came out of compression and were dropped */
 };
 
@@ -171,27 +173,6 @@ static gpg_error_t read_octet(struct message *message, struct source *body, uint
     return err;
 }
 
-/* Whether expanding may run ahead on a thread of its own. With SEIPD 1, whose check follows a flaw found inside, it may
- * not: what it read ahead would be missing there. */
-static bool may_run_ahead(const struct message *message)
-{
-    for (unsigned i = 0; i < message->layers; i++)
-        if (message->layer[i].encrypted && message->layer[i].protection != PROTECT_PACKET_20 &&
-            message->layer[i].protection != PROTECT_SEIPD_2)
-            return false;
-    return message->params.jobs > 0;
-}
-
-/* Hashing takes as long as expanding does (0.6 and 1.0 ns/byte): each has its thread. */
-static gpg_error_t run_ahead(struct message *message, struct layer *layer)
-{
-    const struct block_job hop = {.block_size = HOP};
-    struct source *below = layer->inner;
-    layer->inner = NULL;
-    layer->threaded = true;
-    return block_source_new(message->run, &hop, 1, below, &layer->inner);
-}
-
 static gpg_error_t open_compressed(struct message *message, const struct packet *packet)
 {
     uint8_t algo;
@@ -218,8 +199,6 @@ static gpg_error_t open_compressed(struct message *message, const struct packet 
     default:
         err = fail(notes(message), gpg_error(GPG_ERR_NOT_SUPPORTED), "compression algorithm %u is not supported", algo);
     }
-    if (!err && may_run_ahead(message))
-        err = run_ahead(message, layer);
     if (!err)
         layer->packets = layer->inner;
     return err;
@@ -629,23 +608,13 @@ static gpg_error_t tell_damage(const struct message *message, struct failure *fa
                 "the message is damaged: what comes out of decryption is not what was encrypted");
 }
 
-/* Stops what runs ahead inside the encryption, so that the encrypted layer is ours alone. */
-static void stop_ahead(struct message *message)
-{
-    for (unsigned i = message->layers; i-- && !message->layer[i].encrypted;)
-        if (message->layer[i].threaded) {
-            source_free(message->layer[i].inner);
-            message->layer[i].inner = NULL;
-        }
-}
-
-/* Says why the message cannot be read. What is found in data whose integrity is shown only at the end (SEIPD 1) counts
- * only if that check succeeds, so that nobody learns from our words what a changed message decrypts to. */
+/* Says why the message cannot be read; nobody else reads in it any more. What is found in data whose integrity is shown
+ * only at the end (SEIPD 1) counts only if that check succeeds, so that nobody learns from our words what a changed
+ * message decrypts to. */
 static gpg_error_t tell(struct message *message, gpg_error_t err)
 {
     struct failure *failure = run_failure(message->run);
     struct layer *encrypted = NULL;
-    stop_ahead(message);
     for (unsigned i = 0; i < message->layers; i++)
         if (message->layer[i].inner && message->layer[i].encrypted)
             encrypted = &message->layer[i];
@@ -655,8 +624,6 @@ static gpg_error_t tell(struct message *message, gpg_error_t err)
     gpg_error_t integrity = 0;
     if (encrypted) {
         integrity = encrypted->inner->error;
-        if (gpg_err_code(integrity) == GPG_ERR_CANCELED) /* by stop_ahead */
-            integrity = 0;
         if (!integrity && encrypted->protection == PROTECT_SEIPD_1 && !message->params.ignore_mdc_error)
             integrity = source_finish(encrypted->inner);
         emit_kind(message, EVENT_DECRYPTION_FAILED, integrity ? integrity : err);
@@ -677,6 +644,106 @@ static gpg_error_t tell(struct message *message, gpg_error_t err)
     return fail(failure, err, "%s", *sentence ? sentence : gpg_strerror(err));
 }
 
+/* --- The content --- */
+
+/* At most *N of the octets that come next may be taken; none of them: an error. */
+static gpg_error_t within_limit(struct message *message, size_t *n)
+{
+    const uint64_t limit = message->params.max_output;
+    if (!limit || !*n)
+        return 0;
+    if (message->given == limit)
+        return fail(notes(message), gpg_error(GPG_ERR_TOO_LARGE), "the content is larger than the limit of %llu bytes",
+                    (unsigned long long)limit);
+    if (*n > limit - message->given)
+        *n = (size_t)(limit - message->given);
+    return 0;
+}
+
+static gpg_error_t content_peek(struct message *message, const void **ret_bytes, size_t *ret_n)
+{
+    gpg_error_t err = source_peek(message->content, ret_bytes, ret_n);
+    return err ? err : within_limit(message, ret_n);
+}
+
+static void content_consume(struct message *message, size_t n)
+{
+    message->given += n;
+    source_consume(message->content, n);
+}
+
+/* 1 … N octets; *RET_GOT = 0 at the end. */
+static gpg_error_t content_read(struct message *message, void *to, size_t n, size_t *ret_got)
+{
+    const void *bytes;
+    size_t lent = 0;
+    gpg_error_t err = 0;
+    *ret_got = 0;
+    if (message->params.max_output) { /* where the limit is reached, it matters whether more comes */
+        err = content_peek(message, &bytes, &lent);
+        if (err || !lent)
+            return err;
+        n = n < lent ? n : lent;
+    }
+    err = source_read(message->content, to, n, ret_got);
+    message->given += *ret_got;
+    return *ret_got ? 0 : err; /* an error comes again */
+}
+
+/* A block before the end may be hashed and given out as it is, so an error is an end here, and told behind it. Only
+ * when the thread that reads has come to an end is the message told to be damaged: then it is ours alone, and with
+ * SEIPD 1 the check of what is left to read follows. */
+static gpg_error_t pumped_peek(struct source *source, const void **ret_bytes, size_t *ret_n)
+{
+    struct message *message = CONTAINER(source, struct message, pumped);
+    if (!message->pumped_error)
+        message->pumped_error = content_peek(message, ret_bytes, ret_n);
+    if (message->pumped_error)
+        *ret_n = 0;
+    return 0;
+}
+
+static void pumped_consume(struct source *source, size_t n)
+{
+    content_consume(CONTAINER(source, struct message, pumped), n);
+}
+
+static gpg_error_t pumped_read(struct source *source, void *to, size_t n, size_t *ret_got)
+{
+    struct message *message = CONTAINER(source, struct message, pumped);
+    if (!message->pumped_error)
+        message->pumped_error = content_read(message, to, n, ret_got);
+    return 0;
+}
+
+static const struct source_ops pumped_ops = {.peek = pumped_peek, .consume = pumped_consume, .read = pumped_read};
+
+static gpg_error_t hash_block(void *context, unsigned worker, struct block *block)
+{
+    struct message *message = context;
+    (void)worker;
+    verdict_update(message->signatures, block->out, block->n_out);
+    return 0;
+}
+
+/* Whether the content costs next to nothing where it is taken, because nothing is hashed or expanded there. */
+static bool is_light(const struct message *message)
+{
+    for (unsigned i = 1; i < message->layers; i++)
+        if (message->layer[i].inner && message->layer[i].protection == PROTECT_NONE)
+            return false; /* compression, or packet 9 */
+    return !message->verdict->announced;
+}
+
+/* Reading (which expands) and hashing take about as long (1.0 and 0.6 ns/byte): each has its thread. */
+static gpg_error_t run_ahead(struct message *message)
+{
+    const struct block_job job = {
+        .context = message, .block_size = HOP, .work = message->verdict->announced ? hash_block : NULL};
+    source_init(&message->pumped, &pumped_ops);
+    return block_source_borrow(message->run, &job, 1, &message->pumped, &message->ahead);
+}
+
 /* --- The source --- */
 
 static gpg_error_t message_peek(struct source *source, const void **ret_bytes, size_t *ret_n)
@@ -684,19 +751,11 @@ static gpg_error_t message_peek(struct source *source, const void **ret_bytes, s
     struct message *message = CONTAINER(source, struct message, source);
     const void *bytes = NULL;
     size_t n = 0;
-    gpg_error_t err = source_peek(message->content, &bytes, &n);
+    gpg_error_t err = message->ahead ? source_peek(message->ahead, &bytes, &n) : content_peek(message, &bytes, &n);
+    if (!err && !n && message->ahead)
+        err = message->pumped_error;
     if (err)
         return tell(message, err);
-    uint64_t limit = message->params.max_output;
-    if (n && limit) {
-        if (message->given == limit) {
-            fail(notes(message), gpg_error(GPG_ERR_TOO_LARGE), "the content is larger than the limit of %llu bytes",
-                 (unsigned long long)limit);
-            return tell(message, gpg_error(GPG_ERR_TOO_LARGE));
-        }
-        if (n > limit - message->given)
-            n = (size_t)(limit - message->given);
-    }
     message->lent = bytes;
     *ret_bytes = bytes;
     *ret_n = n;
@@ -706,11 +765,14 @@ static gpg_error_t message_peek(struct source *source, const void **ret_bytes, s
 static void message_consume(struct source *source, size_t n)
 {
     struct message *message = CONTAINER(source, struct message, source);
+    if (message->ahead) {
+        source_consume(message->ahead, n);
+        return;
+    }
     if (!message->verdict->passed_over)
         verdict_update(message->signatures, message->lent, n);
     message->lent += n;
-    message->given += n;
-    source_consume(message->content, n);
+    content_consume(message, n);
 }
 
 static gpg_error_t message_finish(struct source *source)
@@ -775,6 +837,7 @@ static gpg_error_t message_skip(struct source *source, uint64_t n)
 static void message_free(struct source *source)
 {
     struct message *message = CONTAINER(source, struct message, source);
+    source_free(message->ahead);
     source_free(message->content);
     while (message->layers > 1) {
         layer_free(top(message));
@@ -880,14 +943,16 @@ gpg_error_t message_source_new(struct run *run, const struct read_params *params
         message->layers = 1;
         err = descend(message);
     }
+    if (!err && can_seek(message)) {
+        message->source.ops = &message_seek_ops;
+        packet_body_assume_equal_parts(message->content);
+    } else if (!err && params->jobs && !is_light(message)) {
+        err = run_ahead(message);
+    }
     if (err) {
         err = tell(message, err);
         source_free(&message->source);
         return err;
-    }
-    if (can_seek(message)) {
-        message->source.ops = &message_seek_ops;
-        packet_body_assume_equal_parts(message->content);
     }
     *ret = &message->source;
     return 0;
@@ -896,15 +961,6 @@ gpg_error_t message_source_new(struct run *run, const struct read_params *params
 bool message_seeks(const struct source *message)
 {
     return message->ops == &message_seek_ops;
-}
-
-bool message_is_light(const struct source *source)
-{
-    const struct message *message = CONTAINER(source, struct message, source);
-    for (unsigned i = 1; i < message->layers; i++)
-        if (message->layer[i].protection == PROTECT_NONE && !message->layer[i].threaded)
-            return false; /* compression, or packet 9 */
-    return !message->verdict->announced;
 }
 
 const struct message_verdict *message_verdict(const struct source *message)

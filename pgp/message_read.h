@@ -116,6 +116,7 @@ struct message_verdict {
  * RUN may be NULL for jobs = 0.
  *
  * Threads (jobs > 0): reading and decryption on their own; JOBS workers for EAX, one for what is faster than reading.
+ * Expanding and hashing, where there is any, on one more each: another thread behind *RET does not pay.
  *
  * Codes: GPG_ERR_NO_DATA: not an OpenPGP message (keys, a detached signature among them). GPG_ERR_NO_SECKEY,
  * GPG_ERR_BAD_PASSPHRASE, GPG_ERR_NO_PASSPHRASE, and what key and agent say. GPG_ERR_DECRYPT_FAILED: damaged, or the
@@ -125,9 +126,6 @@ struct message_verdict {
  * SEIPD 1 protects the data, flaws found inside are reported only after the MDC was found right; else the MDC is. */
 MUST_CHECK gpg_error_t message_source_new(struct run *run, const struct read_params *params, struct source *takes_raw,
                                           struct source **ret);
-/* Whether the content costs next to nothing where it is taken, because nothing is hashed or expanded there: then
- * another thread in between does not pay. */
-bool message_is_light(const struct source *message);
 /* With read_params.seek: whether source_skip on the content goes over what it skips, which is so for AEAD where nothing
  * is compressed or armored. A chunk is passed over where all of it is skipped; until one was, all is read and hashed,
  * and signatures are checked as ever. After that finish goes to the last tag by skipping too: the content's rest, what

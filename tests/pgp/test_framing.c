@@ -306,6 +306,33 @@ static void read_and_skip(void **state)
     gathered_clear(&out);
 }
 
+/* What comes before a failure is read, at whatever octet the source fails. */
+static void reads_up_to_a_failure(void **state)
+{
+    uint8_t content[700], some[1000];
+    struct gathered out;
+    struct sink *sink;
+    (void)state;
+    fill_random(content, sizeof content, 5);
+    assert_int_equal(packet_body_sink(PACKET_SEIPD, 512, faulty_sink_new(&out, SIZE_MAX), false, &sink), 0);
+    assert_int_equal(push(sink, content, sizeof content, 0), 0);
+    for (size_t fault = 3; fault < out.n; fault++) {
+        struct source *raw = faulty_source_new(out.bytes, out.n, 77, fault), *body;
+        struct packet packet;
+        bool end;
+        size_t got, passed = fault - 2; /* less the length of the first part, and of the second one */
+        passed -= passed > 512;
+        assert_int_equal(packet_next(NULL, raw, &packet, &end), 0);
+        assert_int_equal(packet_body_source(NULL, &packet, raw, &body), 0);
+        assert_int_equal(gpg_err_code(source_read(body, some, sizeof some, &got)), FAULT);
+        assert_int_equal(got, passed);
+        assert_memory_equal(some, content, got);
+        source_free(body);
+        source_free(raw);
+    }
+    gathered_clear(&out);
+}
+
 static void whole_body(void **state)
 {
     struct packet packet;
@@ -485,6 +512,7 @@ int main(void)
         cmocka_unit_test(small_parts),
         cmocka_unit_test(ends_early),
         cmocka_unit_test(read_and_skip),
+        cmocka_unit_test(reads_up_to_a_failure),
         cmocka_unit_test(skips_equal_parts),
         cmocka_unit_test(parts_that_differ),
         cmocka_unit_test(goes_to_the_end),

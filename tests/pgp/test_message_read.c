@@ -3,6 +3,7 @@
 #include "samples.h"
 
 #include "pgp/aead.h"
+#include "pgp/deflate.h"
 #include "pgp/literal.h"
 #include "pgp/mdc.h"
 #include "pgp/message_read.h"
@@ -448,6 +449,79 @@ static void load(const char *name, uint8_t **ret, size_t *ret_n)
     assert_int_equal(file_read_whole(NULL, path, 1 << 20, ret, ret_n), 0);
 }
 
+/* --- Content of several blocks --- */
+
+enum { LONG_N = 600000 };
+
+/* Announced and without its signature, compressed with ALGO (0: not). */
+static void put_long(struct gathered *to, const uint8_t *content, uint8_t algo)
+{
+    static const uint8_t one_pass[] = {3, 0, DIGEST_SHA256, PUBKEY_EDDSA, 1, 2, 3, 4, 5, 6, 7, 8, 1};
+    struct sink *out = faulty_sink_new(to, SIZE_MAX), *packets = out, *body = NULL, *literal;
+    if (algo) {
+        assert_int_equal(packet_body_sink(PACKET_COMPRESSED, 512, out, false, &body), 0);
+        assert_int_equal(sink_write(body, &algo, 1), 0);
+        assert_int_equal(deflate_sink_new(NULL, (enum compress_algo)algo, 1, 0, body, &packets), 0);
+    }
+    assert_int_equal(packet_write(packets, PACKET_ONE_PASS, one_pass, sizeof one_pass), 0);
+    assert_int_equal(literal_sink_new(1 << 18, packets, false, &literal), 0);
+    assert_int_equal(push(literal, content, LONG_N, 0), 0);
+}
+
+/* EXACT: after as many octets. What was expanded from flawed data is not all given out, and how much is depends on the
+ * room that there was. */
+static bool same_outcome(const struct outcome *one, const struct outcome *other, bool exact)
+{
+    const size_t n = one->content.n < other->content.n ? one->content.n : other->content.n;
+    return one->code == other->code && !strcmp(one->sentence, other->sentence) && one->events == other->events &&
+           !memcmp(one->event, other->event, one->events * sizeof *one->event) &&
+           (!exact || one->content.n == other->content.n) &&
+           (!n || !memcmp(one->content.bytes, other->content.bytes, n));
+}
+
+/* Whether threads read ahead or none: the same octets, then the same words. */
+static void failures_come_in_turn(void **state)
+{
+    (void)state;
+    static const char *const right[] = {"right", NULL};
+    static const uint8_t algos[] = {0, COMPRESS_ZIP, COMPRESS_ZLIB};
+    static uint8_t content[LONG_N];
+    fill_text(content, LONG_N / 2, 1);
+    fill_random(content + LONG_N / 2, LONG_N / 2, 1);
+    for (unsigned protection = PROTECT_NONE; protection <= PROTECT_SEIPD_2; protection++)
+        for (unsigned i = 0; i < ARRAY_SIZE(algos); i++) {
+            struct gathered inner, message;
+            put_long(&inner, content, algos[i]);
+            for (unsigned where = 0; where < 20; where++) {
+                struct passphrases passphrases[2] = {{.list = right}, {.list = right}};
+                struct gathered *made = protection ? &message : &inner;
+                struct outcome outcome[2];
+                size_t at = inner.n / 5 * (where / 4) + where;
+                /* A flaw inside, a flaw outside, the end too early, and a limit. */
+                inner.bytes[at] ^= where % 4 == 0;
+                if (protection)
+                    put_encrypted(&message, protection, "right", &inner);
+                made->bytes[made->n / 2] ^= where % 4 == 1 && where > 4;
+                for (unsigned j = 0; j < 2; j++) {
+                    const struct passphrase_source asked = {.ask = ask, .context = &passphrases[j]};
+                    const struct read_params params = {
+                        .passphrases = &asked, .jobs = j * 2, .max_output = where % 4 == 3 ? at : 0};
+                    read_from(&params, made->bytes, where % 4 == 2 ? at : made->n, 70000, SIZE_MAX, &outcome[j]);
+                }
+                if (!same_outcome(&outcome[0], &outcome[1], !algos[i] || where % 4 > 1))
+                    fail_msg("protection %u, compression %u, %u: %s after %zu octets; with threads %s after %zu",
+                             protection, algos[i], where, outcome[0].sentence, outcome[0].content.n,
+                             outcome[1].sentence, outcome[1].content.n);
+                outcome_clear(&outcome[0]);
+                outcome_clear(&outcome[1]);
+                if (protection)
+                    gathered_clear(&message);
+                inner.bytes[at] ^= where % 4 == 0;
+            }
+            gathered_clear(&inner);
+        }
+}
+
 /* RFC 9580 A.7: signed (version 6, text); A.8: for a key; A.9 … A.11: for a passphrase. */
 static void rfc_messages(void **state)
 {
@@ -792,6 +866,7 @@ static void detached(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failures_come_in_turn),
         cmocka_unit_test(rfc_messages),
         cmocka_unit_test(lengths_steps_and_jobs),
         cmocka_unit_test(every_flip_and_cut_is_refused),
