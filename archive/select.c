@@ -140,6 +140,11 @@ bool select_excludes(const struct select *select, const char *path)
     return false;
 }
 
+bool select_has_patterns(const struct select *select)
+{
+    return select && select->n_patterns;
+}
+
 bool select_too_old(const struct select *select, const struct stat *status)
 {
     const struct select_options *options = select_get(select);

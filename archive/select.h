@@ -43,6 +43,8 @@ MUST_CHECK gpg_error_t select_exclude_vcs(struct select *select);
 
 /* Whether the file at PATH (names_disk form) is left out for its name. SELECT may be NULL: nothing is. */
 bool select_excludes(const struct select *select, const char *path);
+/* Whether any is left out for its name. */
+bool select_has_patterns(const struct select *select);
 /* Whether the file is left out for its time. */
 bool select_too_old(const struct select *select, const struct stat *status);
 /* Never NULL: all off where SELECT is. */

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* What is gathered before a sink that lends no room is called. Larger ones measured no faster. */
@@ -38,6 +39,9 @@ struct writer {
     uint8_t *own;  /* OUT_BYTES, for a sink that lends no room; NULL until then */
     uint8_t *room; /* where bytes are gathered: what the sink lent, or OWN */
     size_t used, size;
+    bool asks; /* whether files are cached is asked, as others may be read ahead */
+    bool deaf; /* the file system DEV cannot say */
+    dev_t dev;
 };
 
 static void flaw(struct writer *writer, const struct walk_entry *entry, enum notice_kind kind, gpg_error_t code,
@@ -169,6 +173,28 @@ static ssize_t read_at(int fd, void *to, size_t want, uint64_t at)
     return got;
 }
 
+/* As read_at, for the N bytes that are left of the file, and perhaps one more: tells the walk when they have to be
+ * waited for. */
+static ssize_t read_rest(struct writer *writer, const struct walk_entry *entry, int fd, void *to, size_t want, size_t n,
+                         uint64_t at)
+{
+    const bool deaf = writer->deaf && writer->dev == entry->stat.st_dev;
+    if (writer->asks && !deaf) {
+        const struct iovec part = {.iov_base = to, .iov_len = want};
+        ssize_t got = preadv2(fd, &part, 1, (off_t)at, RWF_NOWAIT);
+        const bool unknown = got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL);
+        if (got >= (ssize_t)n || (got < 0 && !unknown && errno != EAGAIN && errno != EINTR))
+            return got;
+        if (unknown) {
+            writer->deaf = true;
+            writer->dev = entry->stat.st_dev;
+        } else {
+            walk_cold(writer->walk);
+        }
+    }
+    return read_at(fd, to, want, at);
+}
+
 /* Whether the file, all of which has been read, ends at END. One of 0 bytes may have more all the same: those of procfs
  * say so of themselves. */
 static void check_end(struct writer *writer, const struct walk_entry *entry, int fd, uint64_t end)
@@ -192,7 +218,9 @@ static gpg_error_t put_content(struct writer *writer, const struct walk_entry *e
         size_t room = writer->size - writer->used;
         /* One byte more than there should be tells, without another call, that the file has not grown. */
         bool ends = part.n < room;
-        ssize_t got = read_at(fd, writer->room + writer->used, ends ? (size_t)part.n + last : room, part.at);
+        uint8_t *to = writer->room + writer->used;
+        ssize_t got = ends ? read_rest(writer, entry, fd, to, (size_t)part.n + last, (size_t)part.n, part.at)
+                           : read_at(fd, to, room, part.at);
         if (got <= 0) {
             if (*sound)
                 flaw(writer, entry, got ? NOTICE_READ_ERROR : NOTICE_SHRANK, got ? gpg_error_from_errno(errno) : 0,
@@ -460,6 +488,7 @@ static gpg_error_t writer_init(struct writer *writer, const struct tar_create_pa
     writer->params = params;
     struct walk_params walk = params->walk;
     walk.open_files = open_files;
+    writer->asks = open_files && walk.run;
     writer->owners = owners_new();
     const struct attributes_params attributes = {
         .no_xattrs = params->no_xattrs,

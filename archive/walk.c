@@ -4,6 +4,7 @@
 #include "names.h"
 #include "nameset.h"
 #include "staging.h"
+#include "stream/ahead.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +16,9 @@
 
 /* As many entries a call of getdents64 as the kernel gives at once for usual names. */
 #define LISTING_BYTES (64 * 1024)
+/* Names that one walk_cold has read ahead: as what is read ahead is found in the cache, there is a wait for each so
+ * many files only. */
+#define COLD_NAMES 256
 /* Tag of a name that was given, for the nameset; a folder walked through is tagged with its device + 1. */
 #define TAG_GIVEN 0
 
@@ -39,6 +43,8 @@ struct frame {
     char *arena;       /* the names, each with its d_type before and a NUL behind */
     uint32_t *offsets; /* of the names in the arena, sorted */
     size_t n, next;
+    size_t hinted; /* names before this one are read ahead, or will not be */
+    uint64_t number;
     size_t path_n; /* length of the folder's path */
 };
 
@@ -57,6 +63,10 @@ struct walk {
     bool stripped;    /* the notice was given */
     bool descend;     /* entry is a folder to enter on the next call */
     uint8_t *listing;
+    struct ahead *ahead; /* NULL until something was cold */
+    unsigned cold;       /* names for which hints are still to be given */
+    uint64_t pushed;     /* frames so far; numbers them */
+    uint64_t ahead_in;   /* number of the frame that hints are relative to, 0: none */
     struct walk_entry entry;
 };
 
@@ -198,6 +208,7 @@ void walk_free(struct walk *walk)
 {
     if (!walk)
         return;
+    ahead_free(walk->ahead);
     while (walk->n_frames)
         frame_clear(&walk->frames[--walk->n_frames]);
     leave(walk);
@@ -396,6 +407,7 @@ static gpg_error_t push(struct walk *walk)
     walk->frames[walk->n_frames] = (struct frame){.fd = walk->entry.fd,
                                                   .dev = walk->entry.stat.st_dev,
                                                   .ino = walk->entry.stat.st_ino,
+                                                  .number = ++walk->pushed,
                                                   .path_n = bare ? 0 : walk->path_n};
     walk->descend = false;
     walk->entry.fd = -1;
@@ -623,10 +635,51 @@ static gpg_error_t look_at_given(struct walk *walk, const char *name, bool *ret_
     return err;
 }
 
+void walk_cold(struct walk *walk)
+{
+    /* Of what is chosen by time, most is not read. */
+    if (!walk->params.run || walk->params.snapshot || walk->options->newer)
+        return;
+    if (!walk->ahead && ahead_new(walk->params.run, &walk->ahead))
+        walk->ahead = NULL; /* all goes on without */
+    walk->cold = walk->ahead ? COLD_NAMES : 0;
+}
+
+/* Whether the name number I of FRAME is to be read ahead. Sets the path to it. */
+static bool is_read_soon(struct walk *walk, const struct frame *frame, size_t i)
+{
+    const char *leaf = frame->arena + frame->offsets[i];
+    const unsigned char type = (unsigned char)leaf[-1];
+    const struct select *select = walk->params.select;
+    if (type == DT_DIR) /* in which nothing may be left out, as ahead does not know what */
+        return !walk->options->no_recursion && !walk->options->exclude_caches && !select_has_patterns(select);
+    return type == DT_REG && !set_path(walk, frame->path_n, leaf) && !select_excludes(select, walk->path);
+}
+
+/* Has the names that come next read ahead. */
+static void hint_names(struct walk *walk, struct frame *frame)
+{
+    walk->cold--;
+    if (frame->fd < 0)
+        return;
+    if (walk->ahead_in != frame->number)
+        ahead_folder(walk->ahead, frame->fd);
+    walk->ahead_in = frame->number;
+    if (frame->hinted < frame->next + 1)
+        frame->hinted = frame->next + 1;
+    for (; frame->hinted < frame->n && frame->hinted < frame->next + AHEAD_HINTS; frame->hinted++) {
+        const char *leaf = frame->arena + frame->offsets[frame->hinted];
+        if (is_read_soon(walk, frame, frame->hinted) && !ahead_hint(walk->ahead, leaf, leaf[-1] == DT_DIR))
+            break;
+    }
+}
+
 /* Makes the next name of the innermost folder the current entry. */
 static gpg_error_t look_at_next(struct walk *walk, bool *ret_take)
 {
     struct frame *frame = &walk->frames[walk->n_frames - 1];
+    if (walk->cold)
+        hint_names(walk, frame);
     const char *leaf = frame->arena + frame->offsets[frame->next++];
     gpg_error_t err = set_path(walk, frame->path_n, leaf);
     if (err)

@@ -15,6 +15,7 @@
 #include "notice.h"
 #include "select.h"
 #include "snapshot.h"
+#include "stream/run.h"
 
 #include <sys/stat.h>
 
@@ -41,6 +42,7 @@ struct walk_params {
     bool (*is_output)(void *context, dev_t dev, ino_t ino);
     void *output_context;
     bool open_files;               /* the files will be read: opens those that it can */
+    struct run *run;               /* whose threads read ahead after walk_cold; may be NULL: none do */
     struct snapshot *snapshot;     /* only what changed since; borrowed; NULL: everything */
     const struct notices *notices; /* may be NULL */
     struct failure *failure;       /* may be NULL */
@@ -70,6 +72,10 @@ MUST_CHECK gpg_error_t walk_new(const struct walk_params *params, struct walk **
  * itself (out of core, a name list that cannot be read). A name (after normalisation) that was given before is
  * passed over, and so is all of it below a folder given before. */
 MUST_CHECK gpg_error_t walk_next(struct walk *walk, const struct walk_entry **ret_entry);
+/* The entry had to be waited for, as it was not in the page cache: of the next few hundred names in folders, those of
+ * files that will be read are read ahead (see stream/ahead.h). What is cached costs nothing, as long as this is called
+ * only for what is not. */
+void walk_cold(struct walk *walk);
 const struct walk_counts *walk_counts(const struct walk *walk);
 void walk_free(struct walk *walk);
 

@@ -3,6 +3,8 @@
  *   walk ▸ tar_write ▸ [ring] ▸ hash_tap ▸ literal ▸ [ring: compress ×N] ▸ packet ▸ [ring: aead ×M] ▸ framing ▸ outfile
  *   └─ main thread ─┘          └────── thread "message" ───────┘           └──── thread "write" ────┘
  *
+ * Where files are not in the page cache, a few threads read those ahead that the walk comes to next (stream/ahead).
+ *
  * Passphrases, keys and the agent are asked first, before a file is looked at. The archive has its name last, when all
  * of it is on disk.
  */
@@ -460,6 +462,7 @@ static struct tar_create_params create_tar_params(struct create *create, struct 
                  .select = create->select,
                  .is_output = create_is_output,
                  .output_context = create,
+                 .run = program_workers(create->program) ? create->program->run : NULL,
                  .snapshot = incremental_snapshot(create->incremental),
                  .notices = notices,
                  .failure = create_failure(create)},

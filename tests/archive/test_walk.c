@@ -16,6 +16,7 @@ struct seen {
     void (*before)(const char *member); /* called as each entry comes */
     const char *output;                 /* name that is_output answers for */
     bool open_files;
+    bool cold;     /* every entry has to be waited for, so that others are read ahead */
     size_t opened; /* files that the walk had open */
 };
 
@@ -36,6 +37,7 @@ static void collect(struct seen *seen, struct walk_names *names, const struct se
                     struct walk_counts *ret_counts)
 {
     const struct notices notices = {.report = count_notice, .context = seen};
+    struct run *run = seen->cold ? run_new() : NULL;
     const struct walk_params params = {
         .base_fd = AT_FDCWD,
         .names = names,
@@ -43,6 +45,7 @@ static void collect(struct seen *seen, struct walk_names *names, const struct se
         .is_output = is_named_output,
         .output_context = seen,
         .open_files = seen->open_files,
+        .run = run,
         .notices = &notices,
     };
     struct walk *walk;
@@ -55,6 +58,8 @@ static void collect(struct seen *seen, struct walk_names *names, const struct se
         seen->opened += S_ISREG(entry->stat.st_mode) && entry->fd >= 0;
         if (seen->before)
             seen->before(entry->member);
+        if (seen->cold)
+            walk_cold(walk);
         size_t n = strlen(entry->member);
         if (seen->used + n + 2 > seen->capacity) {
             seen->capacity = 2 * (seen->used + n + 2);
@@ -69,11 +74,13 @@ static void collect(struct seen *seen, struct walk_names *names, const struct se
         *ret_counts = *walk_counts(walk);
     walk_free(walk);
     walk_names_free(names);
+    run_free(run);
 }
 
-static void expect_one(const char *names_given, const struct select *select, bool open_files, const char *wanted)
+static void expect_one(const char *names_given, const struct select *select, bool open_files, bool cold,
+                       const char *wanted)
 {
-    struct seen seen = {.open_files = open_files};
+    struct seen seen = {.open_files = open_files, .cold = cold};
     struct walk_names *names = walk_names_new();
     char *copy = strdup(names_given), *save = NULL;
     for (char *name = strtok_r(copy, " ", &save); name; name = strtok_r(NULL, " ", &save))
@@ -84,11 +91,12 @@ static void expect_one(const char *names_given, const struct select *select, boo
     free(copy);
 }
 
-/* Walks NAMES (blank separated), with files opened and without, and compares. */
+/* Walks NAMES (blank separated), without files opened, with, and with others read ahead, and compares. */
 static void expect(const char *names_given, const struct select *select, const char *wanted)
 {
-    expect_one(names_given, select, false, wanted);
-    expect_one(names_given, select, true, wanted);
+    expect_one(names_given, select, false, false, wanted);
+    expect_one(names_given, select, true, false, wanted);
+    expect_one(names_given, select, true, true, wanted);
 }
 
 static void make_small(void)
@@ -465,17 +473,19 @@ static void test_many(void **state)
         close(openat(fd, name, O_WRONLY | O_CREAT, 0644));
     }
     close(fd);
-    struct seen seen = {0};
-    struct walk_names *names = walk_names_new();
-    assert_int_equal(walk_names_add(names, "d"), 0);
-    collect(&seen, names, NULL, NULL);
-    const char *line = strchr(seen.text, '\n') + 1;
-    for (int i = 0; i < 20000; i++) {
-        assert_int_equal(atoi(line + 2), i);
-        line = strchr(line, '\n') + 1;
+    for (int cold = 0; cold < 2; cold++) {
+        struct seen seen = {.open_files = cold, .cold = cold};
+        struct walk_names *names = walk_names_new();
+        assert_int_equal(walk_names_add(names, "d"), 0);
+        collect(&seen, names, NULL, NULL);
+        const char *line = strchr(seen.text, '\n') + 1;
+        for (int i = 0; i < 20000; i++) {
+            assert_int_equal(atoi(line + 2), i);
+            line = strchr(line, '\n') + 1;
+        }
+        assert_int_equal(*line, 0);
+        free(seen.text);
     }
-    assert_int_equal(*line, 0);
-    free(seen.text);
 }
 
 int main(void)

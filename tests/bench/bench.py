@@ -216,6 +216,17 @@ def named(results, name):
     return next((m for m in results if m.name == name), None)
 
 
+def forget_files(before):
+    """BEFORE, and then an empty page cache."""
+    def prepare(folder):
+        if before:
+            before(folder)
+        os.sync()
+        with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
+            file.write("3")
+    return prepare
+
+
 class Bench:
     """The jobs. Each measures, prints its table and adds rows to the last one."""
 
@@ -338,6 +349,24 @@ class Bench:
         self.rows.append(ratio_row("small-extract", "extract encrypted / GNU tar plain", 1.3, named(r, "gpgtar -d"),
                                    named(r, "tar xf")))
 
+    def cold(self):
+        """Files that are not in the page cache, as a nightly backup finds them. Only root can empty the cache, and only
+        a file system on a disk has one."""
+        if os.geteuid() != 0:
+            print("\n### cold: not measured, only root can empty the page cache\n")
+            return
+        with tempfile.TemporaryDirectory(prefix="gpgtar-bench-", dir=self.options.disk) as disk:
+            tree = data.Data(os.path.join(disk, "data"), self.options).text()
+            commands = [self.set.tar(tree), self.set.ours("gpgtar --create", "--create", tree),
+                        self.set.ours("gpgtar -es", "-es --force-ocb", tree),
+                        *self.set.packers(tree, without=["tar"]), *self.set.signers(tree, compress=True),
+                        *self.set.archivers(tree)]
+            for command in commands:
+                command.before = forget_files(command.before)
+            r = self.run("cold", commands, tree.bytes, f"{tree.files} text files that have to come from the disk")
+        self.rows.append(ratio_row("cold", "--create / GNU tar, files not cached", 1.0, named(r, "gpgtar --create"),
+                                   named(r, "tar")))
+
     def start(self):
         tree = self.data.small(3)
         r = self.run("start", [self.set.tar(tree), self.set.ours("gpgtar -e", "-e --force-ocb", tree),
@@ -374,7 +403,7 @@ class Bench:
         return {"encrypt": self.encrypt, "sign": self.sign, "default": self.default, "extract": self.extract,
                 "seipd1": self.seipd1, "verify": self.verify, "text-create": self.text_create,
                 "text-default": self.text_default, "text-extract": self.text_extract, "small": self.small,
-                "start": self.start, "growth": self.growth}
+                "cold": self.cold, "start": self.start, "growth": self.growth}
 
 
 def tool(options, name):
@@ -400,6 +429,7 @@ def arguments():
     p.add_argument("--sizes", default="1,4,10", help="growth: GB of a sparse stream, up to 100 (1,4,10)")
     p.add_argument("--counts", default="10000,100000", help="growth: numbers of files, up to 1000000 (10000,100000)")
     p.add_argument("--folder", default="/dev/shm", help="where data and output go (/dev/shm)")
+    p.add_argument("--disk", default="/var/tmp", help="a folder on a disk, for job cold (/var/tmp)")
     p.add_argument("--json", metavar="FILE", help="write all samples to FILE")
     p.add_argument("--plot", metavar="FILE", help="write throughput against size and count to FILE (SVG; job growth)")
     options = p.parse_args()

@@ -137,6 +137,18 @@ FORWARD_BYTES(READ, pread64, (int fd, void *to, size_t n, off64_t at), (fd, to, 
 FORWARD_BYTES(READ, pread, (int fd, void *to, size_t n, off_t at), (fd, to, n, at))
 FORWARD_BYTES(READ, __read_chk, (int fd, void *to, size_t n, size_t room), (fd, to, n, room))
 FORWARD_BYTES(READ, __pread64_chk, (int fd, void *to, size_t n, off64_t at, size_t room), (fd, to, n, at, room))
+/* The only use is to ask for what is cached, which may always be less. */
+SHOWN ssize_t preadv64v2(int fd, const struct iovec *parts, int n, off64_t at, int flags)
+{
+    const long low = (long)at;
+    if (falls(READ)) {
+        if (!fault.partly)
+            return -1;
+        return pread(fd, parts->iov_base, parts->iov_len > 1 ? parts->iov_len / 2 : parts->iov_len, at);
+    }
+    return syscall(SYS_preadv2, fd, parts, (unsigned long)n, low, 0L, flags);
+}
+
 /* Of what is said the test wants to read all. */
 SHOWN ssize_t write(int fd, const void *from, size_t n)
 {
