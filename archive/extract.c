@@ -12,15 +12,26 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Folders that are open at once, at most. Deeper ones take the place of the last. */
+#define OPEN_MAX 32
+
+struct open_folder {
+    size_t n; /* its path is the first N bytes of parent_path */
+    int fd;
+};
+
 struct extract {
     const struct tar_extract_params *params;
     struct tar_extract_result *result;
     struct tar_reader *reader;
     struct restore restore;
     bool root_stripped; /* reported */
-    /* The folder of the last member: most members lie in the same as the one before. */
+    /* The folder of the last member and some above it: most members lie in one of them, or right below. Whatever takes
+     * the place of a folder is itself a member of a folder above, so that the one whose place it takes is closed then.
+     */
     char *parent_path; /* malloced, NULL: none */
-    int parent_fd;
+    struct open_folder open[OPEN_MAX];
+    unsigned n_open;
     /* Modes and times that come last. */
     struct restore_folder *folders;
     size_t n_folders, folders_room;
@@ -167,31 +178,46 @@ static int make_folders(int root, char *path)
     return folder;
 }
 
+/* Closes all open folders that are not on the way to the first N bytes of PATH. */
+static void close_folders(struct extract *extract, const char *path, size_t n)
+{
+    while (extract->n_open) {
+        const struct open_folder *last = &extract->open[extract->n_open - 1];
+        if (last->n <= n && !memcmp(extract->parent_path, path, last->n) && (last->n == n || path[last->n] == '/'))
+            return;
+        close(last->fd);
+        extract->n_open--;
+    }
+}
+
 /* Opens the folder of PLACE, whose path and leaf are set; FALSE: errno says why not. */
 static bool open_parent(struct extract *extract, struct place *place)
 {
     size_t n = place->leaf == place->path ? 0 : (size_t)(place->leaf - place->path - 1);
-    if (extract->parent_path && !strncmp(extract->parent_path, place->path, n) && !extract->parent_path[n]) {
-        place->parent = extract->parent_fd;
+    close_folders(extract, place->path, n);
+    const struct open_folder *above = extract->n_open ? &extract->open[extract->n_open - 1] : NULL;
+    place->parent = above ? above->fd : extract->params->root_fd;
+    if (above ? above->n == n : !n)
         return true;
-    }
-    char *path = n ? strndup(place->path, n) : strdup("");
+    char *path = strndup(place->path, n);
     if (!path)
         return false;
-    int fd = beneath_folder(extract->params->root_fd, path, O_PATH);
+    char *rest = path + (above ? above->n + 1 : 0);
+    int fd = beneath_folder(place->parent, rest, O_PATH);
     if (fd < 0 && errno == ENOENT)
-        fd = make_folders(extract->params->root_fd, path);
+        fd = make_folders(place->parent, rest);
     if (fd < 0) {
         int saved = errno;
         free(path);
         errno = saved;
         return false;
     }
-    if (extract->parent_path)
-        close(extract->parent_fd);
+    if (extract->n_open == OPEN_MAX)
+        close(extract->open[--extract->n_open].fd);
     free(extract->parent_path);
     extract->parent_path = path;
-    extract->parent_fd = place->parent = fd;
+    extract->open[extract->n_open++] = (struct open_folder){.n = n, .fd = fd};
+    place->parent = fd;
     return true;
 }
 
@@ -540,8 +566,7 @@ static gpg_error_t extract_member(struct extract *extract, const struct tar_memb
 static void extract_clear(struct extract *extract)
 {
     tar_reader_free(extract->reader);
-    if (extract->parent_path)
-        close(extract->parent_fd);
+    close_folders(extract, "", 0);
     free(extract->parent_path);
     for (size_t i = 0; i < extract->n_folders; i++)
         restore_folder_free(&extract->folders[i]);
@@ -555,7 +580,7 @@ static void extract_clear(struct extract *extract)
 gpg_error_t tar_extract(const struct tar_extract_params *params, struct source *borrows_source,
                         struct tar_extract_result *ret)
 {
-    struct extract extract = {.params = params, .result = ret, .parent_fd = -1};
+    struct extract extract = {.params = params, .result = ret};
     *ret = (struct tar_extract_result){0};
     gpg_error_t error = restore_init(&extract.restore, params);
     if (error)

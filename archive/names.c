@@ -7,9 +7,11 @@
 /* The next component of *AT; its length in *RET_N, *AT behind it. NULL at the end. */
 static const char *next_component(const char **at, size_t *ret_n)
 {
-    const char *start = *at + strspn(*at, "/");
-    *ret_n = strcspn(start, "/");
-    *at = start + *ret_n;
+    const char *start = *at;
+    while (*start == '/')
+        start++;
+    *at = strchrnul(start, '/');
+    *ret_n = (size_t)(*at - start);
     return *ret_n ? start : NULL;
 }
 

@@ -31,7 +31,7 @@ struct tar_reader {
     uint64_t files; /* members given out */
     struct tar_read_counts counts;
     struct tar_member member;
-    char *name;   /* of the member: malloced */
+    char *name;   /* of the member, where it is asked for or stripped: malloced */
     char *target; /* of a hard link, where components were stripped: malloced */
 };
 
@@ -366,7 +366,7 @@ static const char *trimmed(const char *name, size_t *ret_n)
 static bool is_wanted(struct tar_reader *reader, char *name)
 {
     const struct tar_read_params *params = reader->params;
-    bool wanted = !params->n_names;
+    bool wanted = false;
     for (size_t i = 0; i < params->n_names; i++) {
         size_t n;
         const char *asked = trimmed(params->names[i], &n);
@@ -479,11 +479,12 @@ static gpg_error_t take_member(struct tar_reader *reader, struct archive_entry *
     reader->name = NULL;
     reader->data_ended = false;
     reader->counts.members++;
-    const char *given = or_empty(archive_entry_pathname(entry));
-    gpg_error_t error = plain_name(given, &reader->name);
-    if (error || !is_wanted(reader, reader->name))
+    const char *given = or_empty(archive_entry_pathname(entry)), *name = given;
+    gpg_error_t error = 0;
+    if (params->n_names || params->strip_components)
+        error = plain_name(given, &reader->name);
+    if (error || (params->n_names && !is_wanted(reader, reader->name)))
         return error;
-    const char *name = given;
     if (params->strip_components && !(name = names_strip(reader->name, params->strip_components)))
         return 0;
     if (params->max_files && ++reader->files > params->max_files)

@@ -383,6 +383,45 @@ static void test_deep_and_long(void **state)
     ground_close(&ground);
 }
 
+/* Down and up again, beside names that begin alike, and deeper than folders are kept open. */
+static void test_up_and_down(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a/b/c/1", "a/2",         "a/b/3",    "ab/4",     "a/b/c/5",
+                                        "6",       "a/b/c/d/e/7", "a/b/cc/8", "a/b/c/d/9"};
+    struct ground ground;
+    struct outcome outcome;
+    ground_open(&ground);
+    struct tar tar = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        tar_file(&tar, names[i], 0644, names[i]);
+    for (size_t turn = 0; turn < 80; turn++) {
+        char path[100] = "", text[110];
+        for (size_t depth = turn < 40 ? turn : 79 - turn; depth; depth--)
+            strcat(path, "x/");
+        snprintf(text, sizeof text, "%s%zu", path, turn);
+        tar_file(&tar, text, 0644, text);
+    }
+    /* A folder that was open, for a link that could not be made, gives way to a link to another one. */
+    tar_folder(&tar, "a/gone", 0755);
+    tar_hard_link(&tar, "a/gone/h", "missing");
+    tar_symlink(&tar, "a/gone", "../ab");
+    tar_file(&tar, "a/gone/through", 0644, "refused");
+    tar_file(&tar, "ab/last", 0644, "ab/last");
+    tar_end(&tar);
+    extract(&ground, &tar, &outcome);
+    assert_int_equal(outcome.error, 0);
+    assert_int_equal(outcome.result.extracted, ARRAY_SIZE(names) + 80 + 1);
+    assert_int_equal(outcome.result.hardlink, 1);
+    assert_int_equal(outcome.result.suspicious, 1);
+    assert_true(target_is(&ground, "test -L a/gone && test \"$(ls ab)\" = \"$(printf '4\\nlast')\" && "
+                                   "test $(find . -type f | wc -l) = 90 && "
+                                   "find . -type f -printf '%P\\n' | while read -r f; do "
+                                   "test \"$(cat \"$f\")\" = \"$f\" || exit 1; done"));
+    tar_clear(&tar);
+    ground_close(&ground);
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -500,6 +539,7 @@ static int tests(void)
         cmocka_unit_test(test_devices_need_root),
         cmocka_unit_test(test_xattrs_and_acls),
         cmocka_unit_test(test_deep_and_long),
+        cmocka_unit_test(test_up_and_down),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_cut_anywhere),
         cmocka_unit_test(test_to_sink),
