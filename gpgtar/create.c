@@ -259,7 +259,10 @@ static gpg_error_t create_output(struct create *create, struct sink **ret)
         if (isatty(STDOUT_FILENO) && !(options->armor && !options->skip_crypto))
             return fail(create_failure(create), gpg_error(GPG_ERR_CANCELED),
                         "an archive is not for a terminal: name a file with -o, or send it to a pipe");
-        return fd_sink_new(run, STDOUT_FILENO, "standard output", false, ret);
+        gpg_error_t err = fd_sink_new(run, STDOUT_FILENO, "standard output", false, ret);
+        if (!err)
+            fd_sink_hold(*ret);
+        return err;
     }
     const bool is_secret = options->encrypt || options->symmetric;
     enum outfile_exists exists = OUTFILE_NEW;

@@ -301,6 +301,7 @@ gpg_error_t fd_source_new(struct run *run, int fd, const char *name, bool closes
 struct fd_sink {
     struct sink sink;
     struct descriptor descriptor;
+    bool holds;
     size_t held_n;
     uint8_t held[HELD_MAX];
 };
@@ -308,8 +309,7 @@ struct fd_sink {
 static gpg_error_t fd_sink_write(struct sink *sink, const void *bytes, size_t n)
 {
     struct fd_sink *file = CONTAINER(sink, struct fd_sink, sink);
-    /* Who reads a pipe or a terminal may wait for these very bytes. */
-    if (file->descriptor.regular && n <= HELD_MAX - file->held_n) {
+    if (file->holds && n <= HELD_MAX - file->held_n) {
         memcpy(file->held + file->held_n, bytes, n);
         file->held_n += n;
         return 0;
@@ -349,6 +349,12 @@ static const struct sink_ops fd_sink_ops = {
     .finish = fd_sink_finish,
     .free = fd_sink_free,
 };
+
+void fd_sink_hold(struct sink *sink)
+{
+    struct fd_sink *file = CONTAINER(sink, struct fd_sink, sink);
+    file->holds = file->descriptor.regular;
+}
 
 /* A pipe is opened a second time where that is possible: only a file description of our own may be made non-blocking
  * (the other one may be shared with a shell), and then large writes need not be cut to PIPE_BUF. */

@@ -14,11 +14,14 @@
 MUST_CHECK gpg_error_t fd_source_new(struct run *run, int fd, const char *name, bool closes, size_t block,
                                      struct source **ret);
 
-/* A sink that writes to FD. What goes to a regular file in pieces below 512 bytes waits for the next write or finish.
- * finish syncs nothing (that is outfile's work) and with CLOSES closes FD, reporting the error of close; free closes
- * without, and so does a failure here. A closed pipe is GPG_ERR_EPIPE; the program ignores SIGPIPE. NAME and RUN as
- * above. */
+/* A sink that writes to FD. finish syncs nothing (that is outfile's work) and with CLOSES closes FD, reporting the
+ * error of close; free closes without, and so does a failure here. A closed pipe is GPG_ERR_EPIPE; the program ignores
+ * SIGPIPE. NAME and RUN as above. */
 MUST_CHECK gpg_error_t fd_sink_new(struct run *run, int fd, const char *name, bool closes, struct sink **ret);
+/* What goes to a regular file in pieces of up to 512 bytes waits for the next write or for finish, so that a packet's
+ * header and the block behind it are one system call. Only for who finishes: free drops what waits. SINK is one of
+ * fd_sink_new. */
+void fd_sink_hold(struct sink *sink);
 
 /* Reads until N bytes or the end: for small files. Waits where FD is non-blocking. No sentence: the caller knows the
  * name. */

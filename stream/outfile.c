@@ -266,7 +266,13 @@ out:
 
 gpg_error_t outfile_sink(struct outfile *outfile, struct sink **ret)
 {
-    return fd_sink_new(outfile->run, outfile->fd, outfile->shown, false, ret);
+    struct sink *sink;
+    gpg_error_t error = fd_sink_new(outfile->run, outfile->fd, outfile->shown, false, &sink);
+    if (error)
+        return error;
+    fd_sink_hold(sink);
+    *ret = sink;
+    return 0;
 }
 
 bool outfile_is(const struct outfile *outfile, dev_t dev, ino_t ino)
