@@ -11,7 +11,6 @@
 #include <isa-l/igzip_lib.h>
 #endif
 
-#define STORED_MAX    65535 /* RFC 1951 3.2.4 */
 #define STORED_HEADER 5
 /* What is deflated has to be smaller than the block, or the block is stored as it is. */
 #define OUT_SIZE DEFLATE_BLOCK_SIZE
@@ -205,7 +204,7 @@ static gpg_error_t emit_stored(const struct block *block, struct sink *below)
     size_t left = block->n_in;
     gpg_error_t error;
     do {
-        const size_t part = left < STORED_MAX ? left : STORED_MAX;
+        const size_t part = left < DEFLATE_STORED_MAX ? left : DEFLATE_STORED_MAX;
         left -= part;
         const uint8_t header[STORED_HEADER] = {!left && block->last, (uint8_t)part, (uint8_t)(part >> 8),
                                                (uint8_t)~part, (uint8_t)(~part >> 8)};

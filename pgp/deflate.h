@@ -16,9 +16,14 @@
  * of text) and leaves 1 to 3 % less; where it is not built in, zlib's 1. */
 #define DEFLATE_LEVEL_DEFAULT (-1)
 
-/* Bytes that are compressed on their own. Matches never cross their ends: against blocks of 1 MiB that costs 0.3 (level
- * 1) to 0.6 % (level 6) of the size, measured on /usr/include and /usr/share, and a quarter of the memory. */
-#define DEFLATE_BLOCK_SIZE ((size_t)256 * 1024)
+/* Bytes of a stored piece. Of the 65535 that RFC 1951 3.2.4 allows, so many that a piece and its header are 64 KiB, a
+ * part of the packet's body: who frames them need not gather. */
+#define DEFLATE_STORED_MAX ((size_t)64 * 1024 - 5)
+
+/* Bytes that are compressed on their own. Matches never cross their ends: against blocks of 1 MiB blocks of 256 KiB
+ * cost 0.3 (level 1) to 0.6 % (level 6) of the size, measured on /usr/include and /usr/share, and a quarter of the
+ * memory. */
+#define DEFLATE_BLOCK_SIZE (4 * DEFLATE_STORED_MAX)
 
 /* ALGO: COMPRESS_ZIP or COMPRESS_ZLIB. LEVEL: 0 stores; 1 to 3 are ISA-L's where it is built in, else zlib's; 4 to 9
  * are zlib's. WORKERS = 0: no threads, RUN may be NULL. Memory: that of a block job (ring.h) with twice
