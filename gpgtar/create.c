@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- *   walk ▸ tar_write ▸ [ring] ▸ hash_tap ▸ literal ▸ [ring: compress ×N] ▸ packet ▸ [ring: aead ×M] ▸ framing ▸ outfile
- *   └─ main thread ─┘          └────── thread "message" ───────┘           └──── thread "write" ────┘
+ *   walk ▸ tar_write ▸ [ring: digests] ▸ literal ▸ [ring: compress ×N] ▸ packet ▸ [ring: aead ×M] ▸ framing ▸ outfile
+ *   └ main thread ─┘                     └───────── thread "message" ─────────┘                      thread "write" ┘
  *
  * Where files are not in the page cache, a few threads read those ahead that the walk comes to next (stream/ahead).
  *

@@ -401,17 +401,8 @@ static void armor_source_consume(struct source *source, size_t n)
 
 static gpg_error_t armor_source_finish(struct source *source)
 {
-    struct armor_source *armor = CONTAINER(source, struct armor_source, source);
-    for (;;) {
-        const void *bytes;
-        size_t n;
-        gpg_error_t error = armor_source_peek(source, &bytes, &n);
-        if (error)
-            return error;
-        if (!n)
-            return source_finish(armor->text);
-        armor_source_consume(source, n);
-    }
+    gpg_error_t error = source_drain(source);
+    return error ? error : source_finish(CONTAINER(source, struct armor_source, source)->text);
 }
 
 static void armor_source_free(struct source *source)

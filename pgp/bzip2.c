@@ -264,18 +264,6 @@ static void bunzip2_source_consume(struct source *source, size_t n)
     CONTAINER(source, struct bunzip2_source, source)->at += n;
 }
 
-static gpg_error_t bunzip2_source_finish(struct source *source)
-{
-    for (;;) {
-        const void *bytes;
-        size_t n;
-        gpg_error_t error = bunzip2_source_peek(source, &bytes, &n);
-        if (error || !n)
-            return error;
-        bunzip2_source_consume(source, n);
-    }
-}
-
 static void bunzip2_source_free(struct source *source)
 {
     struct bunzip2_source *bunzip2 = CONTAINER(source, struct bunzip2_source, source);
@@ -286,7 +274,7 @@ static void bunzip2_source_free(struct source *source)
 static const struct source_ops bunzip2_source_ops = {
     .peek = bunzip2_source_peek,
     .consume = bunzip2_source_consume,
-    .finish = bunzip2_source_finish,
+    .finish = source_drain,
     .free = bunzip2_source_free,
 };
 

@@ -496,18 +496,6 @@ static void inflate_source_consume(struct source *source, size_t n)
     CONTAINER(source, struct inflate_source, source)->at += n;
 }
 
-static gpg_error_t inflate_source_finish(struct source *source)
-{
-    for (;;) {
-        const void *bytes;
-        size_t n;
-        gpg_error_t error = inflate_source_peek(source, &bytes, &n);
-        if (error || !n)
-            return error;
-        inflate_source_consume(source, n);
-    }
-}
-
 static void inflate_source_free(struct source *source)
 {
     struct inflate_source *inflater = CONTAINER(source, struct inflate_source, source);
@@ -519,7 +507,7 @@ static const struct source_ops inflate_source_ops = {
     .peek = inflate_source_peek,
     .consume = inflate_source_consume,
     .read = inflate_source_read,
-    .finish = inflate_source_finish,
+    .finish = source_drain,
     .free = inflate_source_free,
 };
 

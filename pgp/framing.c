@@ -302,18 +302,6 @@ gpg_error_t packet_body_to_end(struct source *source, uint8_t *tail, size_t n, u
     return 0;
 }
 
-static gpg_error_t body_source_finish(struct source *source)
-{
-    for (;;) {
-        const void *bytes;
-        size_t n = 0;
-        gpg_error_t error = body_source_peek(source, &bytes, &n);
-        if (error || !n)
-            return error;
-        body_source_consume(source, n);
-    }
-}
-
 static void body_source_free(struct source *source)
 {
     free(CONTAINER(source, struct body_source, source));
@@ -324,7 +312,7 @@ static const struct source_ops body_source_ops = {
     .consume = body_source_consume,
     .read = body_source_read,
     .skip = body_source_skip,
-    .finish = body_source_finish,
+    .finish = source_drain,
     .free = body_source_free,
 };
 

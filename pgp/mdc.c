@@ -328,19 +328,6 @@ static void sed_consume(struct source *source, size_t n)
     CONTAINER(source, struct sed_source, source)->from += n;
 }
 
-static gpg_error_t sed_finish(struct source *source)
-{
-    struct sed_source *self = CONTAINER(source, struct sed_source, source);
-    for (;;) {
-        const void *bytes;
-        size_t n;
-        gpg_error_t err = sed_peek(source, &bytes, &n);
-        if (err || !n)
-            return err;
-        self->from = self->end;
-    }
-}
-
 static void sed_free(struct source *source)
 {
     struct sed_source *self = CONTAINER(source, struct sed_source, source);
@@ -349,7 +336,7 @@ static void sed_free(struct source *source)
 }
 
 static const struct source_ops sed_source_ops = {
-    .peek = sed_peek, .consume = sed_consume, .finish = sed_finish, .free = sed_free};
+    .peek = sed_peek, .consume = sed_consume, .finish = source_drain, .free = sed_free};
 
 gpg_error_t sed_source_new(enum cipher_algo cipher, const struct secret *key, struct source *borrows_body,
                            struct source **ret)

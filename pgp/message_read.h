@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* message_read: an OpenPGP message taken apart while it streams by, with a strict verdict at the end.
  *
- *   raw ▸ (armor) ▸ framing ▸ [aead ×M | mdc] ▸ inflate ▸ literal ▸ hash_tap ▸ content
+ *   raw ▸ (armor) ▸ framing ▸ [aead ×M | mdc] ▸ inflate ▸ literal ▸ [digests] ▸ content
  *
  * Grammar (RFC 9580 10.3): one message, one literal, nothing after it; marker and padding are ignored, unknown packets
  * skipped or, when critical, refused. */

@@ -5,7 +5,7 @@
 #include "bzip2.h"
 #include "deflate.h"
 #include "framing.h"
-#include "hash_tap.h"
+#include "hash_set.h"
 #include "literal.h"
 #include "mdc.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* message_write: an OpenPGP message made in one pass: literal, signed, compressed, encrypted, armored, as asked for.
  *
- *   bytes ▸ ([hop]) ▸ hash_tap ▸ literal ▸ ([compress ×N]) ▸ ([aead ×M] | mdc [hop]) ▸ framing ▸ (armor) ▸ below
+ *   bytes ▸ ([digests]) ▸ literal ▸ ([compress ×N]) ▸ ([aead ×M] | mdc [hop]) ▸ framing ▸ (armor) ▸ below
  *                     one-pass packets ▸ ┘ ◂ signatures
  *
  * […] are thread boundaries, with jobs only: the caller, the digests, compression, encryption and writing then each

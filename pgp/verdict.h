@@ -3,7 +3,7 @@
 #ifndef PGP_VERDICT_H
 #define PGP_VERDICT_H
 
-#include "hash_tap.h"
+#include "hash_set.h"
 #include "message_read.h"
 
 /* A message's signatures and their running digests. */

@@ -633,14 +633,7 @@ static void block_source_consume(struct source *source, size_t n)
 static gpg_error_t block_source_finish(struct source *source)
 {
     struct block_source *stage = CONTAINER(source, struct block_source, source);
-    const void *bytes;
-    size_t n;
-    gpg_error_t error;
-    do {
-        error = block_source_peek(source, &bytes, &n);
-        if (!error && n)
-            block_source_consume(source, n);
-    } while (!error && n);
+    gpg_error_t error = source_drain(source);
     if (!error && !stage->borrowed)
         error = source_finish(stage->below);
     return error;

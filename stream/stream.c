@@ -119,6 +119,18 @@ gpg_error_t source_skip(struct source *source, uint64_t n)
     return source->error;
 }
 
+gpg_error_t source_drain(struct source *source)
+{
+    for (;;) {
+        const void *bytes;
+        size_t n = 0;
+        gpg_error_t error = source->ops->peek(source, &bytes, &n);
+        if (error || !n)
+            return error;
+        source->ops->consume(source, n);
+    }
+}
+
 gpg_error_t source_finish(struct source *source)
 {
     if (!source->error && !source->finished) {

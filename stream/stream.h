@@ -83,6 +83,10 @@ MUST_CHECK gpg_error_t source_skip(struct source *source, uint64_t n);
 MUST_CHECK gpg_error_t source_finish(struct source *source);
 void source_free(struct source *source);
 
+/* Reads and drops to the end. For a source's own finish, whose verdict comes with the last byte; so it works on what is
+ * being finished, and only through SOURCE's own operations. */
+MUST_CHECK gpg_error_t source_drain(struct source *source);
+
 /* Reads up to N bytes, fewer only at the end. *RET_GOT is written on success and failure. */
 MUST_CHECK gpg_error_t source_read(struct source *source, void *to, size_t n, size_t *ret_got);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* hash_tap: digests taken of a stream that passes by, for signatures. */
-#ifndef PGP_HASH_TAP_H
-#define PGP_HASH_TAP_H
+/* hash_set: the digests of what passes by in blocks, for signatures. */
+#ifndef PGP_HASH_SET_H
+#define PGP_HASH_SET_H
 
 #include "stream/failure.h"
 #include "stream/ring.h"
@@ -32,8 +32,5 @@ uint64_t hash_set_bytes(const struct hash_set *set);
 /* Digests of what goes through a sink or source of blocks of BLOCK_SIZE bytes, taken in place, by one worker or none.
  * SET (borrowed) must outlive it and is its own until it was finished. */
 struct block_job hash_set_job(struct hash_set *set, size_t block_size);
-
-/* SET is borrowed and must outlive the tap. */
-MUST_CHECK gpg_error_t hash_tap_source_new(struct hash_set *set, struct source *takes_below, struct source **ret);
 
 #endif

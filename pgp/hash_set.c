@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "hash_tap.h"
+#include "hash_set.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,69 +127,4 @@ static gpg_error_t hash_block(void *context, unsigned worker, struct block *bloc
 struct block_job hash_set_job(struct hash_set *set, size_t block_size)
 {
     return (struct block_job){.context = set, .block_size = block_size, .work = hash_block};
-}
-
-struct tap_source {
-    struct source source;
-    struct hash_set *set; /* borrowed */
-    struct source *below;
-    const uint8_t *lent;
-};
-
-static gpg_error_t tap_peek(struct source *source, const void **ret_bytes, size_t *ret_n)
-{
-    struct tap_source *tap = CONTAINER(source, struct tap_source, source);
-    gpg_error_t err = source_peek(tap->below, ret_bytes, ret_n);
-    if (!err)
-        tap->lent = *ret_bytes;
-    return err;
-}
-
-/* Hashes here, not in peek: only what is taken, and each byte once. */
-static void tap_consume(struct source *source, size_t n)
-{
-    struct tap_source *tap = CONTAINER(source, struct tap_source, source);
-    hash_set_update(tap->set, tap->lent, n);
-    tap->lent += n;
-    source_consume(tap->below, n);
-}
-
-static gpg_error_t tap_source_finish(struct source *source)
-{
-    struct tap_source *tap = CONTAINER(source, struct tap_source, source);
-    for (;;) {
-        const void *bytes;
-        size_t n;
-        gpg_error_t err = tap_peek(source, &bytes, &n);
-        if (err)
-            return err;
-        if (!n)
-            return source_finish(tap->below);
-        tap_consume(source, n);
-    }
-}
-
-static void tap_source_free(struct source *source)
-{
-    struct tap_source *tap = CONTAINER(source, struct tap_source, source);
-    source_free(tap->below);
-    free(tap);
-}
-
-static const struct source_ops tap_source_ops = {
-    .peek = tap_peek, .consume = tap_consume, .finish = tap_source_finish, .free = tap_source_free};
-
-gpg_error_t hash_tap_source_new(struct hash_set *set, struct source *takes_below, struct source **ret)
-{
-    struct tap_source *tap = calloc(1, sizeof *tap);
-    if (!tap) {
-        gpg_error_t err = gpg_error_from_syserror();
-        source_free(takes_below);
-        return err;
-    }
-    source_init(&tap->source, &tap_source_ops);
-    tap->set = set;
-    tap->below = takes_below;
-    *ret = &tap->source;
-    return 0;
 }

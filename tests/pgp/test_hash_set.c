@@ -2,7 +2,7 @@
 #include "faulty.h"
 #include "samples.h"
 
-#include "pgp/hash_tap.h"
+#include "pgp/hash_set.h"
 
 static void expect_digest(const struct hash_set *set, unsigned number, enum digest_algo algo, const void *bytes,
                           size_t n)
@@ -15,7 +15,7 @@ static void expect_digest(const struct hash_set *set, unsigned number, enum dige
     gcry_md_close(md);
 }
 
-/* Through blocks and through the tap, in every step. */
+/* Through blocks on both ways, in every step. */
 static void digests_what_passes(void **state)
 {
     (void)state;
@@ -45,13 +45,17 @@ static void digests_what_passes(void **state)
             set = hash_set_new();
             struct source *source;
             assert_int_equal(hash_set_add(set, DIGEST_SHA256, NULL, 0, false, &a), 0);
-            assert_int_equal(hash_tap_source_new(set, faulty_source_new(bytes, n, step, SIZE_MAX), &source), 0);
+            run = step % 2 ? NULL : run_new();
+            const struct block_job small = hash_set_job(set, 11);
+            assert_int_equal(
+                block_source_new(run, &small, run ? 1 : 0, faulty_source_new(bytes, n, step, SIZE_MAX), &source), 0);
             assert_int_equal(n % 100 ? source_finish(source) : pull(source, &out), 0);
             expect_digest(set, a, DIGEST_SHA256, bytes, n);
             if (n % 100)
                 source_free(source);
             else
                 gathered_clear(&out);
+            run_free(run);
             hash_set_free(set);
         }
 }
