@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  *   walk ▸ tar_write ▸ [ring: digests] ▸ literal ▸ [ring: compress ×N] ▸ packet ▸ [ring: aead ×M] ▸ framing ▸ outfile
- *   └ main thread ─┘                     └───────── thread "message" ─────────┘                      thread "write" ┘
+ *   └─ main thread ─┘                    └───────── thread "message" ────────┘                 └─ thread "write" ┘
  *
  * Where files are not in the page cache, a few threads read those ahead that the walk comes to next (stream/ahead).
  *
@@ -32,6 +32,9 @@
 
 /* A thread hop costs 10 µs (measured), so blocks between threads are large. */
 #define CREATE_BLOCK (256 * 1024)
+/* Each worker of bzip2 takes 4.4 MiB (measured): with more than this the program would be above 64 MiB, so more have to
+ * be asked for. */
+#define BZIP2_JOBS 10
 
 struct create {
     const struct program *program;
@@ -223,6 +226,8 @@ static gpg_error_t create_message(struct create *create)
     create->message.notations = create->notations;
     create->message.now = (uint32_t)time(NULL);
     create->message.jobs = program_workers(create->program);
+    if (!options->jobs && create->message.compress == COMPRESS_BZIP2 && create->message.jobs > BZIP2_JOBS)
+        create->message.jobs = BZIP2_JOBS;
     create->message.signed_one = create_signed_one;
     create->message.session_key_made = create_session_key_made;
     create->message.context = create;

@@ -173,7 +173,7 @@ static const struct option_row rows[] = {
     ON_ROW("outside-links", 0, OWN, GROUP_EXTRACTING, outside_links, "make symlinks that lead out of the target too"),
     ON_ROW("concatenated", 0, OWN, GROUP_EXTRACTING, concatenated, "read on after the end of a tar: several in a row"),
 
-    NUMBER_ROW("jobs", 'j', OWN, GROUP_RUNNING, jobs, 0, 256, "N", "threads for compression and encryption (0: all processors)"),
+    NUMBER_ROW("jobs", 'j', OWN, GROUP_RUNNING, jobs, 0, 256, "N", "threads to compress and encrypt (0: one a processor, at most 16)"),
     TAKE_ROW("verbose", 'v', BOTH | STOCK, GROUP_RUNNING, TAKE_VERBOSE, 1, NULL, "say more"),
     TAKE_ROW("no-verbose", 0, BOTH, GROUP_HIDDEN, TAKE_VERBOSE, 0, NULL, NULL),
     ON_ROW("quiet", 'q', BOTH | STOCK, GROUP_RUNNING, quiet, "say less"),

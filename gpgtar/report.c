@@ -426,6 +426,7 @@ static const char *const group_titles[] = {
 static const char ending[] =
     "\n"
     "Long options may be shortened as long as they stay clear. Options may follow names; -- ends them.\n"
+    "Memory: below 64 MiB, whatever the size or the number of files (more with -j above 16 or --zstd above 2).\n"
     "Exit status: 0 all good, 1 an error was reported, 2 wrong usage, 128+N ended by signal N.\n";
 
 static void print_option(FILE *to, const struct option_help *help)

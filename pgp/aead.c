@@ -15,6 +15,10 @@
 #define AD_FIXED 5
 #define AD_MAX   (AD_FIXED + INDEX_SIZE + 8)
 
+/* What the blocks on their way may take together. For blocks of 1 MiB that allows 9 workers, which seal 8 GB/s even
+ * with EAX (1.1 ns/byte); for the largest, of 4 MiB, one worker, and 32 MiB all the same. */
+#define AEAD_MEMORY ((size_t)24 * 1024 * 1024)
+
 /* What both directions keep: borrowed by the block job, so it outlives the inner stage. */
 struct codec {
     struct aead_params params;
@@ -24,6 +28,7 @@ struct codec {
     uint8_t prefix[AEAD_IV_MAX]; /* packet 20: the IV; SEIPD 2: the derived start of the nonces */
     gcry_cipher_hd_t *cipher;    /* one for each worker */
     unsigned ciphers;
+    unsigned workers;
 };
 
 struct aead_sink {
@@ -326,6 +331,14 @@ static gpg_error_t codec_key(struct codec *codec, const struct secret *session_k
     return 0;
 }
 
+/* Of WORKERS as many as the blocks of BLOCK octets leave below AEAD_MEMORY, and one at least. */
+static unsigned workers_for(unsigned workers, size_t block)
+{
+    const size_t slots = AEAD_MEMORY / block;
+    const size_t most = slots > 8 ? (slots - 6) / 2 : 1; /* as ring.h has it: 2·workers + 6 */
+    return workers < most ? workers : (unsigned)most;
+}
+
 static gpg_error_t codec_init(struct codec *codec, struct failure *failure, const struct aead_params *params,
                               const struct secret *session_key, unsigned workers)
 {
@@ -342,7 +355,8 @@ static gpg_error_t codec_init(struct codec *codec, struct failure *failure, cons
     err = codec_key(codec, session_key, &key);
     if (err)
         return err;
-    unsigned wanted = workers ? workers : 1;
+    codec->workers = workers_for(workers, codec->per_block * codec->chunk);
+    unsigned wanted = codec->workers ? codec->workers : 1;
     codec->cipher = calloc(wanted, sizeof *codec->cipher);
     if (!codec->cipher)
         err = gpg_error_from_syserror();
@@ -391,7 +405,7 @@ gpg_error_t aead_sink_new(struct run *run, const struct aead_params *params, con
                                    .out_size = block + (self->codec.per_block + 1) * AEAD_TAG_SIZE,
                                    .in_place = self->codec.per_block == 1, /* no tag between chunks */
                                    .work = seal_block};
-    err = block_sink_new(run, &self->job, workers, takes_below, &self->stage);
+    err = block_sink_new(run, &self->job, self->codec.workers, takes_below, &self->stage);
     if (err)
         goto out;
     sink_init(&self->sink, &aead_sink_ops);
@@ -443,7 +457,7 @@ gpg_error_t aead_source_new(struct run *run, const struct aead_params *params, c
                                    .block_size = self->codec.per_block * (self->codec.chunk + AEAD_TAG_SIZE),
                                    .hold = AEAD_TAG_SIZE,
                                    .work = open_block};
-    err = block_source_borrow(run, &self->job, workers, borrows_body, &self->stage);
+    err = block_source_borrow(run, &self->job, self->codec.workers, borrows_body, &self->stage);
     if (err)
         goto out;
     source_init(&self->source, &aead_source_ops);

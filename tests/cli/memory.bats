@@ -46,7 +46,7 @@ both_ways() {
 }
 
 @test "much data: OCB, large chunks, many jobs" {
-    both_ways big -e -r alice --force-ocb --chunk-size 22 --jobs 8
+    both_ways big -e -r alice --force-ocb --chunk-size 22 --jobs 16
 }
 
 @test "bzip2, --jobs 4" {
