@@ -10,8 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* As many entries a call of getdents64 as the kernel gives at once for usual names. */
@@ -19,6 +22,8 @@
 /* Names that one walk_cold has read ahead: as what is read ahead is found in the cache, there is a wait for each so
  * many files only. */
 #define COLD_NAMES 256
+/* With fewer descriptors nothing is read ahead: it takes up to 16, and the walk and the rest of the program 60. */
+#define COLD_DESCRIPTORS 128
 /* Tag of a name that was given, for the nameset; a folder walked through is tagged with its device + 1. */
 #define TAG_GIVEN 0
 
@@ -61,7 +66,8 @@ struct walk {
     dev_t top_dev;    /* file system of the name given */
     int top_fd;       /* parent of an over-long name given, else -1 */
     bool stripped;    /* the notice was given */
-    bool descend;     /* entry is a folder to enter on the next call */
+    bool no_openat2;
+    bool descend; /* entry is a folder to enter on the next call */
     uint8_t *listing;
     struct ahead *ahead; /* NULL until something was cold */
     unsigned cold;       /* names for which hints are still to be given */
@@ -479,15 +485,19 @@ static gpg_error_t seen_before(struct walk *walk, bool *ret_seen)
 }
 
 /* Opens the entry, of which its folder says that it is a regular file, in place of asking for its status first: a call
- * less for each file. False: the status says more. */
+ * less for each file. The folder knows nothing of what is mounted over the file, a device or a FIFO perhaps, so that
+ * mounts are not crossed. False: the status says more. */
 static bool open_regular(struct walk *walk)
 {
     struct walk_entry *entry = &walk->entry;
     const struct walk_params *params = &walk->params;
     /* Of what is chosen by time, most is left out. */
-    if (!params->open_files || params->snapshot || walk->options->newer)
+    if (!params->open_files || params->snapshot || walk->options->newer || walk->no_openat2)
         return false;
-    entry->fd = openat(entry->folder_fd, entry->leaf, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+    const struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC,
+                                 .resolve = RESOLVE_NO_XDEV};
+    entry->fd = (int)syscall(SYS_openat2, entry->folder_fd, entry->leaf, &how, sizeof how);
+    walk->no_openat2 = entry->fd < 0 && (errno == ENOSYS || errno == EPERM); /* EPERM: a container's filter */
     if (entry->fd >= 0 && fstat(entry->fd, &entry->stat) == 0 && S_ISREG(entry->stat.st_mode))
         return true;
     if (entry->fd >= 0)
@@ -637,8 +647,10 @@ static gpg_error_t look_at_given(struct walk *walk, const char *name, bool *ret_
 
 void walk_cold(struct walk *walk)
 {
+    struct rlimit limit;
     /* Of what is chosen by time, most is not read. */
-    if (!walk->params.run || walk->params.snapshot || walk->options->newer)
+    if (!walk->params.run || walk->params.snapshot || walk->options->newer || walk->cold ||
+        getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < COLD_DESCRIPTORS)
         return;
     if (!walk->ahead && ahead_new(walk->params.run, &walk->ahead))
         walk->ahead = NULL; /* all goes on without */

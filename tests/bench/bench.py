@@ -227,6 +227,10 @@ def forget_files(before):
     return prepare
 
 
+JOBS = ("encrypt", "sign", "default", "extract", "seipd1", "verify", "text-create", "text-default", "text-extract",
+        "small", "cold", "start", "growth")
+
+
 class Bench:
     """The jobs. Each measures, prints its table and adds rows to the last one."""
 
@@ -242,7 +246,8 @@ class Bench:
         self.points = {"size": [], "count": []}  # for the plot: (line, x, y)
 
     def run(self, job, commands, n_bytes, words):
-        say(f"== {job}: {words}")
+        if sys.stderr.isatty():
+            say(f"== {job}: {words}")
         commands = [c for c in commands if c is not None]
         results = self.runner.job(commands)
         self.results[job] = {"bytes": n_bytes, "commands": [m.as_json() for m in results]}
@@ -400,10 +405,7 @@ class Bench:
                                      max(cost) / cost[0]))
 
     def jobs(self):
-        return {"encrypt": self.encrypt, "sign": self.sign, "default": self.default, "extract": self.extract,
-                "seipd1": self.seipd1, "verify": self.verify, "text-create": self.text_create,
-                "text-default": self.text_default, "text-extract": self.text_extract, "small": self.small,
-                "cold": self.cold, "start": self.start, "growth": self.growth}
+        return {name: getattr(self, name.replace("-", "_")) for name in JOBS}
 
 
 def tool(options, name):
@@ -417,7 +419,7 @@ def tool(options, name):
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("--program", required=True, help="the gpgtar to measure")
+    p.add_argument("--program", help="the gpgtar to measure; not needed for --job list")
     p.add_argument("--tools", help="the folder of bench_limits and bench_measure")
     p.add_argument("--job", action="append", default=[], help="only these jobs (repeatable; 'list' names them)")
     p.add_argument("--rounds", type=int, default=5, help="rounds after the warm-up (5)")
@@ -448,6 +450,9 @@ def report(bench, options, about):
     if bench.peak:
         bench.rows.append(Row("all", "peak memory of gpgtar", 64, bench.peak, unit="MiB"))
     lines = [row.cells() for row in bench.rows]
+    if lines and options.scale != 1:
+        print(f"\nSizes and counts are scaled by {options.scale:g}: the targets below are meant for full size, start-up "
+              "weighs more here.")
     if lines:
         print("\n### What was to be reached\n\n" +
               table(["job", "what", "at most", "measured", "lowest-highest", "reached"], lines))
@@ -470,6 +475,14 @@ def interrupted(number, frame):
 
 def main():
     options = arguments()
+    if "list" in options.job:
+        print("\n".join(JOBS))
+        return
+    unknown = [job for job in options.job if job not in JOBS]
+    if unknown:
+        sys.exit(f"bench.py: no job '{unknown[0]}': there are {', '.join(JOBS)}")
+    if not options.program:
+        sys.exit("bench.py: say which gpgtar to measure, with --program")
     signal.signal(signal.SIGTERM, interrupted)  # the scratch folder is removed then, too
     signal.signal(signal.SIGHUP, interrupted)
     tools = {"measure": tool(options, "bench_measure"), "limits": tool(options, "bench_limits"),
@@ -480,12 +493,6 @@ def main():
     try:
         bench = Bench(options, tools, scratch)
         jobs = bench.jobs()
-        if "list" in options.job:
-            print("\n".join(jobs))
-            return
-        unknown = [job for job in options.job if job not in jobs]
-        if unknown:
-            sys.exit(f"bench.py: no job '{unknown[0]}': there are {', '.join(jobs)}")
         try:
             for job in options.job or jobs:
                 jobs[job]()

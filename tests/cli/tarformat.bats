@@ -534,6 +534,31 @@ EOF
     [ "$(tar tf y.tar | wc -l)" = 6 ]
 }
 
+@test "a FIFO that is mounted over a file is never opened, whatever the folder says of it" {
+    # Mounts of its own: as root, else in a user namespace, where the kernel lets everybody have one.
+    local own="unshare -m"
+    is_root || own="unshare -rm"
+    $own true || skip "this kernel gives $(id -un) no mounts"
+    mkdir d
+    mkfifo real
+    echo file >d/beside
+    touch d/ff
+    # Opening a FIFO to read sets free who writes, and the words are lost.
+    $own bash -c '
+        mount --bind real d/ff
+        (trap "" PIPE; echo precious >real; echo set free >free) &
+        writer=$!
+        sleep 0.2
+        "$GPGTAR" --create -o a.tar d
+        echo $? >code
+        kill $writer
+        wait' 2>"$ERR"
+    [ "$(cat code)" = 0 ]
+    absent free
+    tar tvf a.tar | grep -q '^p.*d/ff'
+    [ "$(tar xOf a.tar d/beside)" = file ]
+}
+
 @test "T053 names and passphrase cannot both come from stdin" {
     echo 1 >a
     printf 'a\n' | expect 2 "$GPGTAR" --batch -c --passphrase-fd 0 -T - -o x.gpg
