@@ -40,8 +40,7 @@ struct block_job {
 
 /* All four take their stream on success and failure, as `takes_` says. WORKERS = 0: no threads at all, RUN may be NULL,
  * the work is done by the caller's thread as worker 0. Memory: slots × (block_size + hold + out_size), with slots =
- * 2·workers + 6 when threaded and 1 otherwise. A job without work and WORKERS = 0 is a plain buffer of
- * block_size.
+ * 2·workers + 6 when threaded and 1 otherwise. A job without work and WORKERS = 0 is a plain buffer of block_size.
  *
  * Threads (WORKERS > 0): the workers, plus one that pumps blocks to or from the stream below. A job without work starts
  * no workers, only the pump (pass WORKERS = 1).
