@@ -26,6 +26,7 @@ import plot
 import rivals
 
 MIB = 1024 * 1024
+TOUCH_MAX = 4096 * MIB
 
 
 class Measured:
@@ -57,6 +58,7 @@ class Runner:
         self.options = options
         self.measure = tools["measure"]
         self.scratch = scratch
+        self.touch = 0  # octets of memory that each command finds ready
         self.out = os.path.join(scratch, "out")  # every command's own folder, emptied before each run
         self.environment = dict(os.environ, LC_ALL="C.UTF-8", GNUPGHOME=os.path.join(scratch, "gnupg"))
 
@@ -76,7 +78,7 @@ class Runner:
     def once(self, line):
         """Seconds and peak memory of one run; the words of a failure instead."""
         result = os.path.join(self.scratch, "result")
-        done = subprocess.run([self.measure, result, *self.command(line)], cwd=self.out, env=self.environment,
+        done = subprocess.run([self.measure, result, str(self.touch), *self.command(line)], cwd=self.out, env=self.environment,
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
         with open(result, encoding="ascii") as file:
             wall, user, system, peak, code = file.read().split()
@@ -140,6 +142,13 @@ class Runner:
                 measured.syscalls = self.count_syscalls(command.line)
         self.fresh()
         return results
+
+
+def memory_to_touch(tree):
+    """As much as the files of TREE take in a page cache, with their inodes; never what the machine does not have."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        free = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemFree:"))
+    return min(tree.bytes * 5 // 4 + tree.files * 8192, TOUCH_MAX, free // 2)
 
 
 def say(words, end="\n"):
@@ -245,20 +254,21 @@ class Bench:
         self.results = {}
         self.points = {"size": [], "count": []}  # for the plot: (line, x, y)
 
-    def run(self, job, commands, n_bytes, words):
+    def run(self, job, commands, tree, words):
         if sys.stderr.isatty():
             say(f"== {job}: {words}")
         commands = [c for c in commands if c is not None]
+        self.runner.touch = memory_to_touch(tree)
         results = self.runner.job(commands)
-        self.results[job] = {"bytes": n_bytes, "commands": [m.as_json() for m in results]}
-        print(f"\n### {job}: {words}\n\n{job_table(results, n_bytes)}", flush=True)
+        self.results[job] = {"bytes": tree.bytes, "commands": [m.as_json() for m in results]}
+        print(f"\n### {job}: {words}\n\n{job_table(results, tree.bytes)}", flush=True)
         self.peak = max([self.peak, *(m.median("peak") / MIB for m in results if m.kind == "ours" and m.rounds)])
         return results
 
     def encrypt(self):
         tree = self.data.random()
         r = self.run("encrypt", [self.set.cat(tree), self.set.ours("gpgtar -e", "-e --no-compress --force-ocb", tree),
-                                 *self.set.packers(tree), *self.set.encrypters(tree)], tree.bytes,
+                                 *self.set.packers(tree), *self.set.encrypters(tree)], tree,
                      "OCB, random files, no compression")
         self.rows.append(ratio_row("encrypt", "encrypt / cat files > out", 1.5, named(r, "gpgtar -e"), named(r, "cat")))
 
@@ -266,7 +276,7 @@ class Bench:
         tree = self.data.random()
         r = self.run("sign", [self.set.limit("sha256", tree),
                               self.set.ours("gpgtar -es", "-es --no-compress --force-ocb", tree),
-                              *self.set.signers(tree)], tree.bytes, "sign + encrypt, random files, no compression")
+                              *self.set.signers(tree)], tree, "sign + encrypt, random files, no compression")
         self.rows.append(ratio_row("sign", "sign + encrypt / SHA-256 alone", 1.2, named(r, "gpgtar -es"),
                                    named(r, "limit sha256")))
 
@@ -274,7 +284,7 @@ class Bench:
         tree = self.data.random()
         r = self.run("default", [self.set.ours("gpgtar -es", "-es --force-ocb", tree),
                                  self.set.ours("gpgtar -es --no-compress", "-es --no-compress --force-ocb", tree),
-                                 *self.set.signers(tree, compress=True)], tree.bytes,
+                                 *self.set.signers(tree, compress=True)], tree,
                      "sign + encrypt with default options, random files")
         self.rows.append(ratio_row("default", "default options / --no-compress", 1.15, named(r, "gpgtar -es"),
                                    named(r, "gpgtar -es --no-compress")))
@@ -283,7 +293,7 @@ class Bench:
         tree = self.data.random()
         archive = self.set.archive("signed", "-es --no-compress --force-ocb", tree)
         r = self.run("extract", [self.set.limit("sha256", tree), self.set.cat(tree),
-                                 self.set.ours_extract("gpgtar -d", archive), *self.set.extracters(tree)], tree.bytes,
+                                 self.set.ours_extract("gpgtar -d", archive), *self.set.extracters(tree)], tree,
                      "extract signed + encrypted, random files")
         self.rows.append(ratio_row("extract", "extract / larger of SHA-256 alone and cat", 1.3, named(r, "gpgtar -d"),
                                    [named(r, "limit sha256"), named(r, "cat")]))
@@ -292,7 +302,7 @@ class Bench:
         tree = self.data.random()
         r = self.run("seipd1", [self.set.limit("cfb", tree), self.set.limit("sha1", tree),
                                 self.set.ours("gpgtar -e --rfc4880", "-e --no-compress --rfc4880", tree),
-                                *self.set.encrypters(tree, only=["tar | gpg"])], tree.bytes,
+                                *self.set.encrypters(tree, only=["tar | gpg"])], tree,
                      "encrypt with CFB and MDC, random files")
         self.rows.append(ratio_row("seipd1", "SEIPDv1 encrypt / CFB alone", 1.15, named(r, "gpgtar -e --rfc4880"),
                                    named(r, "limit cfb")))
@@ -301,12 +311,12 @@ class Bench:
         tree = self.data.random()
         archive = self.set.archive("signed", "-es --no-compress --force-ocb", tree)
         r = self.run("verify", [self.set.limit("sha256", tree), self.set.ours_read("gpgtar --verify", archive),
-                                *self.set.verifiers(tree)], tree.bytes, "verify a signed archive, writing nothing")
+                                *self.set.verifiers(tree)], tree, "verify a signed archive, writing nothing")
         self.rows.append(ratio_row("verify", "verify signed / SHA-256 alone", 1.1, named(r, "gpgtar --verify"),
                                    named(r, "limit sha256")))
         plain = self.set.archive("unsigned", "-e --no-compress --force-ocb", tree)
         r = self.run("verify-ocb", [self.set.limit("ocb", tree), self.set.ours_read("gpgtar --verify", plain)],
-                     tree.bytes, "verify an unsigned OCB archive")
+                     tree, "verify an unsigned OCB archive")
         ours = named(r, "gpgtar --verify")
         per_gb = ours.median("wall") / tree.bytes * 1e9 if ours.rounds else None
         self.rows.append(Row("verify-ocb", "verify unsigned OCB, 1 GB", 0.25, per_gb, unit="s"))
@@ -314,7 +324,7 @@ class Bench:
     def text_create(self):
         tree = self.data.text()
         r = self.run("text-create", [self.set.tar(tree), self.set.ours("gpgtar --create", "--create", tree),
-                                     *self.set.packers(tree, without=["tar"])], tree.bytes,
+                                     *self.set.packers(tree, without=["tar"])], tree,
                      f"plain tar of {tree.files} text files")
         self.rows.append(ratio_row("text-create", "--create / GNU tar", 1.0, named(r, "gpgtar --create"),
                                    named(r, "tar")))
@@ -323,7 +333,7 @@ class Bench:
         tree = self.data.text()
         r = self.run("text-default", [self.set.tar(tree), self.set.limit("deflate", tree),
                                       self.set.ours("gpgtar -es", "-es --force-ocb", tree),
-                                      *self.set.signers(tree, compress=True)], tree.bytes,
+                                      *self.set.signers(tree, compress=True)], tree,
                      f"sign + encrypt with default options, {tree.files} text files")
         self.rows.append(ratio_row("text-default", "default options / GNU tar plain", 1.8, named(r, "gpgtar -es"),
                                    named(r, "tar")))
@@ -335,7 +345,7 @@ class Bench:
         tree = self.data.text()
         archive = self.set.archive("text", "-es --force-ocb", tree)
         r = self.run("text-extract", [self.set.untar(tree), self.set.ours_extract("gpgtar -d", archive),
-                                      *self.set.extracters(tree, compress=True)], tree.bytes,
+                                      *self.set.extracters(tree, compress=True)], tree,
                      f"extract signed + compressed, {tree.files} text files")
         self.rows.append(ratio_row("text-extract", "extract / tar xf of the plain tar", 1.5, named(r, "gpgtar -d"),
                                    named(r, "tar xf")))
@@ -344,12 +354,12 @@ class Bench:
         tree = self.data.small(int(200000 * self.options.scale))
         r = self.run("small-create", [self.set.tar(tree), self.set.ours("gpgtar -e", "-e --force-ocb", tree),
                                       *self.set.packers(tree, without=["tar"]), *self.set.encrypters(tree)],
-                     tree.bytes, f"create, encrypted, {tree.files} files of 1 KB")
+                     tree, f"create, encrypted, {tree.files} files of 1 KB")
         self.rows.append(ratio_row("small-create", "create encrypted / GNU tar plain", 1.1, named(r, "gpgtar -e"),
                                    named(r, "tar")))
         archive = self.set.archive("small", "-e --force-ocb", tree)
         r = self.run("small-extract", [self.set.untar(tree), self.set.ours_extract("gpgtar -d", archive),
-                                       *self.set.extracters(tree)], tree.bytes,
+                                       *self.set.extracters(tree)], tree,
                      f"extract, encrypted, {tree.files} files of 1 KB")
         self.rows.append(ratio_row("small-extract", "extract encrypted / GNU tar plain", 1.3, named(r, "gpgtar -d"),
                                    named(r, "tar xf")))
@@ -368,7 +378,7 @@ class Bench:
                         *self.set.archivers(tree)]
             for command in commands:
                 command.before = forget_files(command.before)
-            r = self.run("cold", commands, tree.bytes, f"{tree.files} text files that have to come from the disk")
+            r = self.run("cold", commands, tree, f"{tree.files} text files that have to come from the disk")
         self.rows.append(ratio_row("cold", "--create / GNU tar, files not cached", 1.0, named(r, "gpgtar --create"),
                                    named(r, "tar")))
 
@@ -376,7 +386,7 @@ class Bench:
         tree = self.data.small(3)
         r = self.run("start", [self.set.tar(tree), self.set.ours("gpgtar -e", "-e --force-ocb", tree),
                                self.set.ours("gpgtar -es", "-es --force-ocb", tree),
-                               *self.set.encrypters(tree, only=["tar | gpg", "tar | age"])], tree.bytes,
+                               *self.set.encrypters(tree, only=["tar | gpg", "tar | age"])], tree,
                      "a folder of three small files")
         for m in (m for m in r if m.kind == "ours" and m.rounds):
             self.rows.append(Row("start", f"{m.name} of a small folder", 10, m.median("wall") * 1000, unit="ms"))
@@ -392,7 +402,7 @@ class Bench:
         costs = {}
         for x in steps:
             tree = make(x)
-            r = self.run(f"{job}-{x:g}", commands(tree), tree.bytes, f"{x:g} {unit}")
+            r = self.run(f"{job}-{x:g}", commands(tree), tree, f"{x:g} {unit}")
             for m in (m for m in r if m.rounds):
                 rate = tree.bytes / 1e6 if axis == "size" else tree.files
                 self.points[axis].append((m.name, tree.bytes if axis == "size" else tree.files, rate / m.median("wall")))
