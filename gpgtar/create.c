@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- *   walk ▸ tar_write ▸ [ring: digests] ▸ literal ▸ [ring: compress ×N] ▸ packet ▸ [ring: aead ×M] ▸ framing ▸ outfile
- *   └─ main thread ─┘                    └───────── thread "message" ────────┘                 └─ thread "write" ┘
+ *   walk ▸ tar_write ▸ literal ▸ [ring: digests, compress ×N] ▸ packet ▸ [ring: aead ×M] ▸ framing ▸ outfile
+ *   └────── main thread ──────┘ └──────── helpers ───────────────────┘ └──────── helpers ───────────────┘
  *
- * Where files are not in the page cache, a few threads read those ahead that the walk comes to next (stream/ahead).
+ * The main thread helps where it would have to wait, and so do the helpers of the first ring in the second. Where files
+ * are not in the page cache, a few threads read those ahead that the walk comes to next (stream/ahead).
  *
  * Passphrases, keys and the agent are asked first, before a file is looked at. The archive has its name last, when all
  * of it is on disk.

@@ -39,6 +39,8 @@ static int main_command(const struct options *options, struct report *report)
         report_error(report, "out of memory or descriptors");
         return code;
     }
+    if (options->jobs)
+        run_set_processors(run, options->jobs);
     gpg_error_t err = status_new(options->status_fd, run_failure(run), &status);
     if (err) {
         code = EXIT_USAGE;

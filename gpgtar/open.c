@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  *   fd ▸ armor ▸ framing ▸ [ring: aead ×M] ▸ inflate ▸ literal ▸ [ring: digests] ▸ tar_read ▸ extract into staging
- *   └──── thread "read" ──────┘            └── thread "message" ──┘              └─ main ─┘  then: verdict ▸ rename
+ *   └────────────── helpers ─────────────┘ └───────── helpers ─────────────────┘ └─ main ─┘  then: verdict ▸ rename
+ *
+ * Who would have to wait for the ring before him helps there instead.
  *
  * Nothing has its real name before the verdict on the whole message.
  */

@@ -9,10 +9,8 @@
 unsigned program_workers(const struct program *program)
 {
     unsigned jobs = program->options->jobs;
-    if (jobs == 0) {
-        const long online = sysconf(_SC_NPROCESSORS_ONLN);
-        jobs = online < 1 ? 1U : online > 16 ? 16U : (unsigned)online;
-    }
+    if (jobs == 0)
+        jobs = run_processors(program->run) < 16 ? run_processors(program->run) : 16;
     return jobs == 1 ? 0 : jobs;
 }
 

@@ -374,6 +374,11 @@ static gpg_error_t aead_write(struct sink *sink, const void *bytes, size_t n)
     return sink_write(CONTAINER(sink, struct aead_sink, sink)->stage, bytes, n);
 }
 
+static gpg_error_t aead_sink_settle(struct sink *sink)
+{
+    return sink_settle(CONTAINER(sink, struct aead_sink, sink)->stage);
+}
+
 static gpg_error_t aead_sink_finish(struct sink *sink)
 {
     return sink_finish(CONTAINER(sink, struct aead_sink, sink)->stage);
@@ -387,10 +392,15 @@ static void aead_sink_free(struct sink *sink)
     free(self);
 }
 
-static const struct sink_ops aead_sink_ops = {.write = aead_write, .finish = aead_sink_finish, .free = aead_sink_free};
+static const struct sink_ops aead_sink_ops = {
+    .write = aead_write,
+    .settle = aead_sink_settle,
+    .finish = aead_sink_finish,
+    .free = aead_sink_free,
+};
 
 gpg_error_t aead_sink_new(struct run *run, const struct aead_params *params, const struct secret *key, unsigned workers,
-                          struct sink *takes_below, struct sink **ret)
+                          const struct block_observer *observer, struct sink *takes_below, struct sink **ret)
 {
     struct aead_sink *self = calloc(1, sizeof *self);
     gpg_error_t err =
@@ -405,6 +415,8 @@ gpg_error_t aead_sink_new(struct run *run, const struct aead_params *params, con
                                    .out_size = block + (self->codec.per_block + 1) * AEAD_TAG_SIZE,
                                    .in_place = self->codec.per_block == 1, /* no tag between chunks */
                                    .work = seal_block};
+    if (observer)
+        self->job.observer[0] = *observer;
     err = block_sink_new(run, &self->job, self->codec.workers, takes_below, &self->stage);
     if (err)
         goto out;

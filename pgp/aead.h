@@ -5,6 +5,7 @@
 #ifndef PGP_AEAD_H
 #define PGP_AEAD_H
 
+#include "stream/ring.h"
 #include "stream/run.h"
 #include "stream/stream.h"
 
@@ -43,9 +44,11 @@ size_t aead_put_header(const struct aead_params *params, uint8_t out[AEAD_HEADER
 void aead_params_fresh(struct aead_params *params);
 
 /* KEY: the session key (copied into cipher handles). The key size must match the cipher: GPG_ERR_INV_KEYLEN. BELOW gets
- * the body after the header: chunks with their tags, and the last tag. Nothing written: the last tag alone. */
+ * the body after the header: chunks with their tags, and the last tag. Nothing written: the last tag alone. OBSERVER
+ * (NULL: none) sees what is written. */
 MUST_CHECK gpg_error_t aead_sink_new(struct run *run, const struct aead_params *params, const struct secret *key,
-                                     unsigned workers, struct sink *takes_below, struct sink **ret);
+                                     unsigned workers, const struct block_observer *observer, struct sink *takes_below,
+                                     struct sink **ret);
 /* The reverse: BODY (borrowed, behind its header) to plaintext. GPG_ERR_CHECKSUM for a wrong tag, which is also what a
  * missing chunk or last tag comes to, GPG_ERR_TRUNCATED where there is not even room for the last tag; no sentence: the
  * caller words it, so that a wrong session key and damaged data read the same. */

@@ -135,6 +135,11 @@ static gpg_error_t bzip2_sink_write(struct sink *sink, const void *bytes, size_t
     return sink_write(CONTAINER(sink, struct bzip2_sink, sink)->blocks, bytes, n);
 }
 
+static gpg_error_t bzip2_sink_settle(struct sink *sink)
+{
+    return sink_settle(CONTAINER(sink, struct bzip2_sink, sink)->blocks);
+}
+
 static gpg_error_t bzip2_sink_finish(struct sink *sink)
 {
     return sink_finish(CONTAINER(sink, struct bzip2_sink, sink)->blocks);
@@ -149,11 +154,13 @@ static void bzip2_sink_free(struct sink *sink)
 
 static const struct sink_ops bzip2_sink_ops = {
     .write = bzip2_sink_write,
+    .settle = bzip2_sink_settle,
     .finish = bzip2_sink_finish,
     .free = bzip2_sink_free,
 };
 
-gpg_error_t bzip2_sink_new(struct run *run, int level, unsigned workers, struct sink *takes_below, struct sink **ret)
+gpg_error_t bzip2_sink_new(struct run *run, int level, unsigned workers, const struct block_observer *observer,
+                           struct sink *takes_below, struct sink **ret)
 {
     struct bzip2_sink *bzip2 = NULL;
     gpg_error_t error = 0;
@@ -172,13 +179,15 @@ gpg_error_t bzip2_sink_new(struct run *run, int level, unsigned workers, struct 
     bzip2->level = level;
     bzip2->piece = piece_size(level);
     bzip2->room = bzip2->piece + bzip2->piece / 100 + 600; /* bzlib.h's promise */
-    const struct block_job job = {
+    struct block_job job = {
         .context = bzip2,
         .block_size = bzip2->piece,
         .out_size = bzip2->room + FOOTER_BITS / 8 + 2,
         .work = bzip2_work,
         .in_order = bzip2_in_order,
     };
+    if (observer)
+        job.observer[0] = *observer;
     error = block_sink_new(run, &job, workers, takes_below, &bzip2->blocks);
     takes_below = NULL;
     if (error)

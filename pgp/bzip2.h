@@ -3,14 +3,17 @@
 #ifndef PGP_BZIP2_H
 #define PGP_BZIP2_H
 
+#include "stream/ring.h"
 #include "stream/run.h"
 #include "stream/stream.h"
 
 /* LEVEL 1 … 9, -1: 6 as gpg. Pieces of level × 80 000 bytes are compressed on their own, by WORKERS in parallel (0: no
  * threads, RUN may be NULL), and joined to one ordinary bzip2 stream, because gpg reads only one; the bytes do not
- * depend on the workers. Memory: that of a block job (ring.h) with twice the piece, and level × 0.8 MB for each worker.
+ * depend on the workers. OBSERVER (NULL: none) sees what is written. Memory: that of a block job (ring.h) with twice
+ * the piece, and level × 0.8 MB for each worker.
  */
-MUST_CHECK gpg_error_t bzip2_sink_new(struct run *run, int level, unsigned workers, struct sink *takes_below,
+MUST_CHECK gpg_error_t bzip2_sink_new(struct run *run, int level, unsigned workers,
+                                      const struct block_observer *observer, struct sink *takes_below,
                                       struct sink **ret);
 
 /* Expands BODY (borrowed) as it is pulled; finish reads to the end and does not finish BODY. One bzip2 stream, as gpg

@@ -242,6 +242,11 @@ static gpg_error_t deflate_sink_write(struct sink *sink, const void *bytes, size
     return sink_write(CONTAINER(sink, struct deflate_sink, sink)->blocks, bytes, n);
 }
 
+static gpg_error_t deflate_sink_settle(struct sink *sink)
+{
+    return sink_settle(CONTAINER(sink, struct deflate_sink, sink)->blocks);
+}
+
 static gpg_error_t deflate_sink_finish(struct sink *sink)
 {
     return sink_finish(CONTAINER(sink, struct deflate_sink, sink)->blocks);
@@ -259,6 +264,7 @@ static void deflate_sink_free(struct sink *sink)
 
 static const struct sink_ops deflate_sink_ops = {
     .write = deflate_sink_write,
+    .settle = deflate_sink_settle,
     .finish = deflate_sink_finish,
     .free = deflate_sink_free,
 };
@@ -276,7 +282,7 @@ static gpg_error_t compressors_new(struct deflate_sink *deflate_sink, unsigned w
 }
 
 gpg_error_t deflate_sink_new(struct run *run, enum compress_algo algo, int level, unsigned workers,
-                             struct sink *takes_below, struct sink **ret)
+                             const struct block_observer *observer, struct sink *takes_below, struct sink **ret)
 {
     struct deflate_sink *deflate_sink = NULL;
     gpg_error_t error = 0;
@@ -296,13 +302,15 @@ gpg_error_t deflate_sink_new(struct run *run, enum compress_algo algo, int level
     error = compressors_new(deflate_sink, workers);
     if (error)
         goto out;
-    const struct block_job job = {
+    struct block_job job = {
         .context = deflate_sink,
         .block_size = DEFLATE_BLOCK_SIZE,
         .out_size = OUT_SIZE,
         .work = deflate_work,
         .emit = deflate_emit,
     };
+    if (observer)
+        job.observer[0] = *observer;
     error = block_sink_new(run, &job, workers, takes_below, &deflate_sink->blocks);
     takes_below = NULL;
     if (error)

@@ -7,6 +7,7 @@
 #ifndef PGP_DEFLATE_H
 #define PGP_DEFLATE_H
 
+#include "stream/ring.h"
 #include "stream/run.h"
 #include "stream/stream.h"
 
@@ -27,9 +28,10 @@
 
 /* ALGO: COMPRESS_ZIP or COMPRESS_ZLIB. LEVEL: 0 stores; 1 to 3 are ISA-L's where it is built in, else zlib's; 4 to 9
  * are zlib's. WORKERS = 0: no threads, RUN may be NULL. Memory: that of a block job (ring.h) with twice
- * DEFLATE_BLOCK_SIZE, and about 0.6 MiB for each worker. */
+ * DEFLATE_BLOCK_SIZE, and about 0.6 MiB for each worker. OBSERVER (NULL: none) sees what is written. */
 MUST_CHECK gpg_error_t deflate_sink_new(struct run *run, enum compress_algo algo, int level, unsigned workers,
-                                        struct sink *takes_below, struct sink **ret);
+                                        const struct block_observer *observer, struct sink *takes_below,
+                                        struct sink **ret);
 
 /* Inflates BODY (borrowed) as it is pulled, in constant memory (about 230 KiB); finish reads to the end of the deflate
  * data and does not finish BODY. What follows the end in BODY is an error for ZLIB; for ZIP it is left alone, because

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "hash_set.h"
 
+#include "literal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,11 +16,22 @@ struct digest {
     bool text;
 };
 
+/* Where a stream of packets is: before the literal packet, in its parts, behind it. */
+struct place {
+    size_t before;     /* octets before its first length, of those that are still to come */
+    size_t fields;     /* octets of the body before the content, likewise */
+    uint32_t left;     /* octets of the part, likewise */
+    uint8_t length[5]; /* of the next part, as far as it came */
+    uint8_t length_n;
+    bool last; /* no part follows this one */
+};
+
 struct hash_set {
     struct digest digest[HASH_SET_MAX];
     unsigned n;
     uint64_t bytes;
     bool after_cr; /* the last byte was CR: a LF that follows belongs to it */
+    struct place place;
 };
 
 struct hash_set *hash_set_new(void)
@@ -127,4 +140,63 @@ static gpg_error_t hash_block(void *context, unsigned worker, struct block *bloc
 struct block_job hash_set_job(struct hash_set *set, size_t block_size)
 {
     return (struct block_job){.context = set, .block_size = block_size, .work = hash_block};
+}
+
+void hash_set_expect_literal(struct hash_set *set, size_t skip)
+{
+    set->place = (struct place){.before = skip + 1, .fields = LITERAL_START_SIZE};
+}
+
+/* Takes one octet of a part's length (RFC 9580 4.2.1). */
+static void place_length(struct place *place, uint8_t octet)
+{
+    place->length[place->length_n++] = octet;
+    const uint8_t *length = place->length;
+    const unsigned n = place->length_n;
+    if (length[0] >= 224 && length[0] < 255)
+        place->left = UINT32_C(1) << (length[0] & 31);
+    else if (length[0] < 192)
+        place->left = length[0];
+    else if (length[0] < 224 && n == 2)
+        place->left = ((length[0] - 192U) << 8) + length[1] + 192;
+    else if (n == 5)
+        place->left = get_be32(length + 1);
+    else
+        return;
+    place->last = length[0] < 224 || length[0] == 255;
+    place->length_n = 0;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void look_at_packets(void *context, const struct block *block)
+{
+    struct hash_set *set = context;
+    struct place *place = &set->place;
+    const uint8_t *at = block->in;
+    const uint8_t *const end = at + block->n_in;
+    while (at < end && (place->before || place->left || !place->last)) {
+        size_t step = 1;
+        if (place->before) {
+            step = least(place->before, (size_t)(end - at));
+            place->before -= step;
+        } else if (place->left) {
+            step = least(place->left, (size_t)(end - at));
+            const size_t fields = least(place->fields, step);
+            hash_set_update(set, at + fields, step - fields);
+            place->fields -= fields;
+            place->left -= (uint32_t)step;
+        } else {
+            place_length(place, *at);
+        }
+        at += step;
+    }
+}
+
+struct block_observer hash_set_observer(struct hash_set *set)
+{
+    return (struct block_observer){.context = set, .look = look_at_packets};
 }

@@ -33,4 +33,9 @@ uint64_t hash_set_bytes(const struct hash_set *set);
  * SET (borrowed) must outlive it and is its own until it was finished. */
 struct block_job hash_set_job(struct hash_set *set, size_t block_size);
 
+/* The same for blocks of a message in which the content lies: in a literal packet that begins after SKIP octets, as
+ * literal_sink_new writes it. To be said before the first of them. */
+void hash_set_expect_literal(struct hash_set *set, size_t skip);
+struct block_observer hash_set_observer(struct hash_set *set);
+
 #endif

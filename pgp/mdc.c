@@ -38,21 +38,21 @@ static gpg_error_t cfb_open(enum cipher_algo algo, const struct secret *key, gcr
     return 0;
 }
 
-/* --- Writing: mdc_sink (prefix, SHA-1, MDC) ▸ [ring: CFB by one worker] ▸ below --- */
+/* --- Writing: prefix, what is written, header of the MDC packet ▸ [ring: SHA-1; CFB by one worker] ▸ below --- */
 
 struct mdc_sink {
     struct sink sink;
     gcry_cipher_hd_t cipher; /* the worker's */
-    gcry_md_hd_t sha1;
-    struct sink *below;
-    size_t block_size;
+    gcry_md_hd_t sha1;       /* the observer's; after the last block the worker's */
+    struct sink *blocks;
+    size_t prefix_n;
     bool begun; /* the prefix has been written */
 };
 
-static gpg_error_t mdc_put(struct mdc_sink *self, const void *bytes, size_t n)
+size_t mdc_prefix_size(enum cipher_algo cipher)
 {
-    gcry_md_write(self->sha1, bytes, n);
-    return sink_write(self->below, bytes, n);
+    const struct cipher_info *info = algo_cipher(cipher);
+    return info ? info->block_size + 2u : 0;
 }
 
 static gpg_error_t mdc_begin(struct mdc_sink *self)
@@ -61,17 +61,22 @@ static gpg_error_t mdc_begin(struct mdc_sink *self)
     if (self->begun)
         return 0;
     self->begun = true;
-    size_t n = self->block_size;
-    gcry_randomize(prefix, n, GCRY_STRONG_RANDOM);
-    memcpy(prefix + n, prefix + n - 2, 2);
-    return mdc_put(self, prefix, n + 2);
+    const size_t n = self->prefix_n;
+    gcry_randomize(prefix, n - 2, GCRY_STRONG_RANDOM);
+    memcpy(prefix + n - 2, prefix + n - 4, 2);
+    return sink_write(self->blocks, prefix, n);
 }
 
 static gpg_error_t mdc_write(struct sink *sink, const void *bytes, size_t n)
 {
     struct mdc_sink *self = CONTAINER(sink, struct mdc_sink, sink);
     gpg_error_t err = mdc_begin(self);
-    return err ? err : mdc_put(self, bytes, n);
+    return err ? err : sink_write(self->blocks, bytes, n);
+}
+
+static gpg_error_t mdc_sink_settle(struct sink *sink)
+{
+    return sink_settle(CONTAINER(sink, struct mdc_sink, sink)->blocks);
 }
 
 static gpg_error_t mdc_sink_finish(struct sink *sink)
@@ -79,31 +84,45 @@ static gpg_error_t mdc_sink_finish(struct sink *sink)
     struct mdc_sink *self = CONTAINER(sink, struct mdc_sink, sink);
     gpg_error_t err = mdc_begin(self);
     if (!err)
-        err = mdc_put(self, mdc_header, sizeof mdc_header);
-    if (!err)
-        err = sink_write(self->below, gcry_md_read(self->sha1, GCRY_MD_SHA1), SHA1_SIZE);
-    return err ? err : sink_finish(self->below);
+        err = sink_write(self->blocks, mdc_header, sizeof mdc_header);
+    return err ? err : sink_finish(self->blocks);
 }
 
 static void mdc_sink_free(struct sink *sink)
 {
     struct mdc_sink *self = CONTAINER(sink, struct mdc_sink, sink);
-    sink_free(self->below);
+    sink_free(self->blocks);
     gcry_cipher_close(self->cipher);
     gcry_md_close(self->sha1);
     free(self);
 }
 
-static gpg_error_t cfb_block(void *context, unsigned worker, struct block *block)
+static void sha1_block(void *context, const struct block *block)
 {
-    (void)worker;
-    return gcry_cipher_encrypt(context, block->out, block->n_out, NULL, 0);
+    gcry_md_write(context, block->in, block->n_in);
 }
 
-static const struct sink_ops mdc_sink_ops = {.write = mdc_write, .finish = mdc_sink_finish, .free = mdc_sink_free};
+/* The digest of all blocks stands behind the last one. */
+static gpg_error_t cfb_block(void *context, unsigned worker, struct block *block)
+{
+    struct mdc_sink *self = context;
+    (void)worker;
+    if (block->last) {
+        memcpy(block->out + block->n_in, gcry_md_read(self->sha1, GCRY_MD_SHA1), SHA1_SIZE);
+        block->n_out += SHA1_SIZE;
+    }
+    return gcry_cipher_encrypt(self->cipher, block->out, block->n_out, NULL, 0);
+}
+
+static const struct sink_ops mdc_sink_ops = {
+    .write = mdc_write,
+    .settle = mdc_sink_settle,
+    .finish = mdc_sink_finish,
+    .free = mdc_sink_free,
+};
 
 gpg_error_t mdc_sink_new(struct run *run, enum cipher_algo cipher, const struct secret *key, unsigned workers,
-                         struct sink *takes_below, struct sink **ret)
+                         const struct block_observer *observer, struct sink *takes_below, struct sink **ret)
 {
     struct mdc_sink *self = calloc(1, sizeof *self);
     if (!self) {
@@ -112,19 +131,28 @@ gpg_error_t mdc_sink_new(struct run *run, enum cipher_algo cipher, const struct 
         return err;
     }
     sink_init(&self->sink, &mdc_sink_ops);
-    self->below = takes_below;
     gpg_error_t err = cfb_open(cipher, key, &self->cipher);
     if (!err)
         err = gcry_md_open(&self->sha1, GCRY_MD_SHA1, 0);
-    if (err)
+    if (err) {
+        sink_free(takes_below);
         goto out;
+    }
+    self->prefix_n = mdc_prefix_size(cipher);
     /* CFB is serial: one worker, however many there are. */
-    const struct block_job job = {.context = self->cipher, .block_size = HOP, .work = cfb_block};
-    self->below = NULL;
-    err = block_sink_new(run, &job, workers ? 1 : 0, takes_below, &self->below);
+    struct block_job job = {
+        .context = self,
+        .block_size = HOP,
+        .out_size = HOP + SHA1_SIZE,
+        .in_place = true,
+        .observer = {{.context = self->sha1, .look = sha1_block}},
+        .work = cfb_block,
+    };
+    if (observer)
+        job.observer[1] = *observer;
+    err = block_sink_new(run, &job, workers ? 1 : 0, takes_below, &self->blocks);
     if (err)
         goto out;
-    self->block_size = algo_cipher(cipher)->block_size;
     *ret = &self->sink;
     return 0;
 out:
@@ -251,7 +279,7 @@ gpg_error_t mdc_source_new(struct run *run, enum cipher_algo cipher, const struc
     }
     source_init(&self->source, &mdc_source_ops);
     self->body = borrows_body;
-    self->prefix_left = algo_cipher(cipher)->block_size + 2u;
+    self->prefix_left = mdc_prefix_size(cipher);
     if (!workers) {
         *ret = &self->source;
         return 0;

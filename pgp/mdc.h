@@ -3,6 +3,7 @@
 #ifndef PGP_MDC_H
 #define PGP_MDC_H
 
+#include "stream/ring.h"
 #include "stream/run.h"
 #include "stream/stream.h"
 
@@ -14,10 +15,15 @@
 /* Random block and its last two octets again at the start, at most. */
 #define MDC_PREFIX_MAX 18
 
+/* Octets of the prefix with CIPHER. */
+size_t mdc_prefix_size(enum cipher_algo cipher);
+
 /* Encrypts everything written, with random prefix and the MDC packet at the end. The version octet is the caller's.
- * WORKERS > 0: SHA-1, CFB and what is below on three threads. */
+ * OBSERVER (NULL: none) sees what is written, behind the prefix and before the MDC packet. WORKERS > 0: it, SHA-1, CFB
+ * and what is below have a thread each. */
 MUST_CHECK gpg_error_t mdc_sink_new(struct run *run, enum cipher_algo cipher, const struct secret *key,
-                                    unsigned workers, struct sink *takes_below, struct sink **ret);
+                                    unsigned workers, const struct block_observer *observer, struct sink *takes_below,
+                                    struct sink **ret);
 
 /* BODY: behind the version octet, borrowed. The bytes lent are not yet proven; finish checks the MDC: GPG_ERR_CHECKSUM
  * for any flaw, a body that is too short among them, without a sentence. The last 22 octets are never lent, and the

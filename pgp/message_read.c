@@ -54,8 +54,8 @@ struct message {
     struct message_verdict *verdict; /* SIGNATURES' */
     bool by_passphrase, doubtful;    /* how the session key was found, see esk_set.h */
     struct source *content;          /* the literal's body */
-    struct source *ahead;            /* CONTENT read and hashed on threads of their own; NULL: neither */
-    struct source pumped;            /* what AHEAD reads from; it and the next two belong to AHEAD's thread */
+    struct source *ahead;            /* CONTENT read and hashed by helpers; NULL: neither */
+    struct source pumped;            /* what AHEAD reads from; it and the next two belong to AHEAD's helpers */
     gpg_error_t pumped_error;        /* why CONTENT ended early; ours when AHEAD is at its end */
     uint64_t given;                  /* octets of content taken from CONTENT */
     const uint8_t *lent;
@@ -691,7 +691,7 @@ static gpg_error_t content_read(struct message *message, void *to, size_t n, siz
 }
 
 /* A block before the end may be hashed and given out as it is, so an error is an end here, and told behind it. Only
- * when the thread that reads has come to an end is the message told to be damaged: then it is ours alone, and with
+ * when the ring that reads has come to an end is the message told to be damaged: then it is ours alone, and with
  * SEIPD 1 the check of what is left to read follows. */
 static gpg_error_t pumped_peek(struct source *source, const void **ret_bytes, size_t *ret_n)
 {
@@ -735,7 +735,7 @@ static bool is_light(const struct message *message)
     return !message->verdict->announced;
 }
 
-/* Reading (which expands) and hashing take about as long (1.0 and 0.6 ns/byte): each has its thread. */
+/* Reading (which expands) and hashing take about as long (1.0 and 0.6 ns/byte), and are done at the same time. */
 static gpg_error_t run_ahead(struct message *message)
 {
     const struct block_job job = {

@@ -115,8 +115,8 @@ struct message_verdict {
  * tells, the caller has the policy. RAW is finished too. What PARAMS points to is borrowed until the source is freed;
  * RUN may be NULL for jobs = 0.
  *
- * Threads (jobs > 0): reading and decryption on their own; JOBS workers for EAX, one for what is faster than reading.
- * Expanding and hashing, where there is any, on one more each: another thread behind *RET does not pay.
+ * Threads (jobs > 0): a ring (stream/ring.h) for reading and decryption, with JOBS workers for EAX and one for what is
+ * faster than reading, and one for expanding and hashing, where there is any: another one behind *RET does not pay.
  *
  * Codes: GPG_ERR_NO_DATA: not an OpenPGP message (keys, a detached signature among them). GPG_ERR_NO_SECKEY,
  * GPG_ERR_BAD_PASSPHRASE, GPG_ERR_NO_PASSPHRASE, and what key and agent say. GPG_ERR_DECRYPT_FAILED: damaged, or the

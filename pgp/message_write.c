@@ -20,6 +20,9 @@
 /* All encrypted session keys together, octets: as many as a reader takes, with the largest keys. */
 #define ESKS_MAX ((size_t)4 * 1024 * 1024)
 
+/* All one-pass packets together, octets: HASH_SET_MAX different signatures, and equal ones of many keys. */
+#define ONE_PASS_MAX ((size_t)1024 * 1024)
+
 /* A signature that will stand behind the content. */
 struct signing {
     struct signature_params params;
@@ -34,8 +37,10 @@ struct message_sink {
     struct signing *signing; /* one for each signer */
     struct session_key session_key;
     struct sink *esks;    /* encrypted session keys, in memory until everything else stands */
-    struct sink *packets; /* takes the packets inside compression and encryption, down to BELOW */
-    struct sink *content; /* takes what is signed: [ring: digests] ▸ literal, which borrows PACKETS */
+    struct sink *packets; /* takes the packets inside compression and encryption, down to BELOW; digests are taken of
+                             the blocks of the first ring on the way */
+    struct sink *content; /* takes what is signed: literal, which borrows PACKETS */
+    uint64_t written;     /* octets of content */
 };
 
 static struct failure *message_failure(const struct message_sink *self)
@@ -82,14 +87,28 @@ static gpg_error_t prepare_signatures(struct message_sink *self)
     return error;
 }
 
-/* RFC 9580 5.4: the one-pass packets stand in the order of the signers, the last one says that it is. */
+/* RFC 9580 5.4: the one-pass packets stand in the order of the signers, the last one says that it is. What they take is
+ * what the digests have to go over. */
 static gpg_error_t write_one_pass(struct message_sink *self)
 {
     const struct message_params *params = self->params;
     gpg_error_t error = 0;
+    if (!params->signer_n)
+        return 0;
+    struct sink *packets = memory_sink_new(ONE_PASS_MAX);
+    if (!packets)
+        return gpg_error_from_syserror();
     for (size_t i = 0; i < params->signer_n && !error; i++)
         error = one_pass_write(params->signers[i].secret_key->key, &self->signing[i].params, i + 1 == params->signer_n,
-                               self->packets);
+                               packets);
+    if (!error) {
+        size_t n;
+        const uint8_t *bytes = memory_sink_bytes(packets, &n);
+        const bool behind_prefix = params->compress == COMPRESS_NONE && params->protection == PROTECT_SEIPD_1;
+        hash_set_expect_literal(self->hashes, n + (behind_prefix ? mdc_prefix_size(params->cipher) : 0));
+        error = sink_write(self->packets, bytes, n);
+    }
+    sink_free(packets);
     return error;
 }
 
@@ -204,7 +223,8 @@ static gpg_error_t stage_packet(unsigned type, size_t part, const void *header, 
     return error ? error : sink_write(*chain, header, header_n);
 }
 
-static gpg_error_t stage_mdc(const struct message_sink *self, struct sink **chain)
+static gpg_error_t stage_mdc(const struct message_sink *self, const struct block_observer *observer,
+                             struct sink **chain)
 {
     static const uint8_t version = 1;
     gpg_error_t error = stage_packet(PACKET_SEIPD, HOP_SIZE, &version, 1, chain);
@@ -212,10 +232,12 @@ static gpg_error_t stage_mdc(const struct message_sink *self, struct sink **chai
         return error;
     struct sink *below = *chain;
     *chain = NULL;
-    return mdc_sink_new(self->run, self->params->cipher, self->session_key.key, self->params->jobs, below, chain);
+    return mdc_sink_new(self->run, self->params->cipher, self->session_key.key, self->params->jobs, observer, below,
+                        chain);
 }
 
-static gpg_error_t stage_aead(const struct message_sink *self, struct sink **chain)
+static gpg_error_t stage_aead(const struct message_sink *self, const struct block_observer *observer,
+                              struct sink **chain)
 {
     const struct message_params *params = self->params;
     bool seipd = params->protection == PROTECT_SEIPD_2;
@@ -236,10 +258,11 @@ static gpg_error_t stage_aead(const struct message_sink *self, struct sink **cha
     unsigned workers = fast && params->jobs ? 1 : params->jobs;
     struct sink *below = *chain;
     *chain = NULL;
-    return aead_sink_new(self->run, &aead, self->session_key.key, workers, below, chain);
+    return aead_sink_new(self->run, &aead, self->session_key.key, workers, observer, below, chain);
 }
 
-static gpg_error_t stage_compress(const struct message_sink *self, struct sink **chain)
+static gpg_error_t stage_compress(const struct message_sink *self, const struct block_observer *observer,
+                                  struct sink **chain)
 {
     const struct message_params *params = self->params;
     gpg_error_t error = stage_packet(PACKET_COMPRESSED, 0, &params->compress, 1, chain);
@@ -248,8 +271,18 @@ static gpg_error_t stage_compress(const struct message_sink *self, struct sink *
     struct sink *below = *chain;
     *chain = NULL;
     if (params->compress == COMPRESS_BZIP2)
-        return bzip2_sink_new(self->run, params->compress_level, params->jobs, below, chain);
-    return deflate_sink_new(self->run, params->compress, params->compress_level, params->jobs, below, chain);
+        return bzip2_sink_new(self->run, params->compress_level, params->jobs, observer, below, chain);
+    return deflate_sink_new(self->run, params->compress, params->compress_level, params->jobs, observer, below, chain);
+}
+
+/* Where nothing is compressed or encrypted, the digests have a ring of their own. */
+static gpg_error_t stage_digests(const struct message_sink *self, const struct block_observer *observer,
+                                 struct sink **chain)
+{
+    const struct block_job job = {.block_size = HOP_SIZE, .observer = {*observer}};
+    struct sink *below = *chain;
+    *chain = NULL;
+    return block_sink_new(self->run, &job, self->params->jobs ? 1 : 0, below, chain);
 }
 
 /* Everything from the packets inside down to BELOW. Nothing comes to BELOW but the encrypted session keys: what the
@@ -263,12 +296,18 @@ static gpg_error_t build_packets(struct message_sink *self, struct sink *takes_b
         error = stage_armor(self, &chain);
     struct sink *bottom = chain;
     if (!error && !params->detached) {
+        const bool compressed = params->compress != COMPRESS_NONE;
+        const struct block_observer digests =
+            self->hashes ? hash_set_observer(self->hashes) : (struct block_observer){0};
+        const struct block_observer *observer = self->hashes ? &digests : NULL;
         if (params->protection == PROTECT_SEIPD_1)
-            error = stage_mdc(self, &chain);
+            error = stage_mdc(self, compressed ? NULL : observer, &chain);
         else if (params->protection != PROTECT_NONE)
-            error = stage_aead(self, &chain);
-        if (!error && params->compress != COMPRESS_NONE)
-            error = stage_compress(self, &chain);
+            error = stage_aead(self, compressed ? NULL : observer, &chain);
+        else if (observer && !compressed)
+            error = stage_digests(self, observer, &chain);
+        if (!error && compressed)
+            error = stage_compress(self, observer, &chain);
     }
     self->packets = chain;
     if (!error && self->esks) {
@@ -313,31 +352,23 @@ static gpg_error_t drop_sink_new(struct sink **ret)
 
 static gpg_error_t build_content(struct message_sink *self)
 {
-    const struct message_params *params = self->params;
-    struct sink *chain = NULL, *below;
-    gpg_error_t error =
-        params->detached ? drop_sink_new(&chain) : literal_sink_new(HOP_SIZE, self->packets, true, &chain);
-    /* Digests have a thread of their own, which takes them of the blocks where they lie. The thread that reads files is
-     * spared the copies to the next stage where that one works hard: with compression or the MDC's digest. AEAD is as
-     * fast as a copy, and one more hop would cost more than it saves (10 % of the time for random data, measured). */
-    bool boundary = params->jobs && (params->compress != COMPRESS_NONE || params->protection == PROTECT_SEIPD_1);
-    if (!error && (self->hashes || boundary)) {
-        struct block_job job = {.block_size = HOP_SIZE};
-        if (self->hashes)
-            job = hash_set_job(self->hashes, HOP_SIZE);
-        below = chain;
-        chain = NULL;
-        error = block_sink_new(self->run, &job, params->jobs ? 1 : 0, below, &chain);
-    }
-    self->content = chain;
-    return error;
+    if (!self->params->detached)
+        return literal_sink_new(HOP_SIZE, self->packets, true, &self->content);
+    struct sink *nothing = NULL;
+    gpg_error_t error = self->hashes ? drop_sink_new(&nothing) : gpg_error(GPG_ERR_INV_ARG);
+    if (error)
+        return error;
+    const struct block_job job = hash_set_job(self->hashes, HOP_SIZE);
+    return block_sink_new(self->run, &job, self->params->jobs ? 1 : 0, nothing, &self->content);
 }
 
 /* ---- the sink ---- */
 
 static gpg_error_t message_sink_write(struct sink *sink, const void *bytes, size_t n)
 {
-    return sink_write(CONTAINER(sink, struct message_sink, sink)->content, bytes, n);
+    struct message_sink *self = CONTAINER(sink, struct message_sink, sink);
+    self->written += n;
+    return sink_write(self->content, bytes, n);
 }
 
 static gpg_error_t message_sink_room(struct sink *sink, void **ret_room, size_t *ret_n)
@@ -347,7 +378,20 @@ static gpg_error_t message_sink_room(struct sink *sink, void **ret_room, size_t 
 
 static gpg_error_t message_sink_filled(struct sink *sink, size_t n)
 {
-    return sink_filled(CONTAINER(sink, struct message_sink, sink)->content, n);
+    struct message_sink *self = CONTAINER(sink, struct message_sink, sink);
+    self->written += n;
+    return sink_filled(self->content, n);
+}
+
+/* All digests are of all of the content. A wrong one would make a signature that nobody can verify. */
+static gpg_error_t settle_digests(struct message_sink *self)
+{
+    if (!self->hashes)
+        return 0;
+    gpg_error_t error = self->params->detached ? 0 : sink_settle(self->packets);
+    if (!error && hash_set_bytes(self->hashes) != self->written)
+        error = gpg_error(GPG_ERR_BUG);
+    return error;
 }
 
 /* Signatures are made on the thread of the caller, who may have to ask somebody for them. */
@@ -355,6 +399,8 @@ static gpg_error_t message_sink_finish(struct sink *sink)
 {
     struct message_sink *self = CONTAINER(sink, struct message_sink, sink);
     gpg_error_t error = sink_finish(self->content);
+    if (!error)
+        error = settle_digests(self);
     if (!error)
         error = write_signatures(self);
     if (!error)

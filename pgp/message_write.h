@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* message_write: an OpenPGP message made in one pass: literal, signed, compressed, encrypted, armored, as asked for.
  *
- *   bytes ▸ ([digests]) ▸ literal ▸ ([compress ×N]) ▸ ([aead ×M] | mdc [hop]) ▸ framing ▸ (armor) ▸ below
- *                     one-pass packets ▸ ┘ ◂ signatures
+ *   bytes ▸ literal ▸ ([compress ×N]) ▸ ([aead ×M] | [mdc]) ▸ framing ▸ (armor) ▸ below
+ *   one-pass packets ▸ ┘ ◂ signatures
  *
- * […] are thread boundaries, with jobs only: the caller, the digests, compression, encryption and writing then each
- * have a thread of their own. */
+ * […] are rings (stream/ring.h), with threads where there are jobs. Digests for signatures are taken of the blocks in
+ * the first of them; where there is none, in one of their own. */
 #ifndef PGP_MESSAGE_WRITE_H
 #define PGP_MESSAGE_WRITE_H
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 struct run {
     struct failure failure;
+    unsigned processors;
     atomic_uint code;       /* first cancel, 0 before it; any thread and the signal handler */
     int wake[2];            /* a byte is written on cancel and never read */
     pthread_key_t self;     /* the struct run_thread of a thread of this run */
@@ -30,6 +32,16 @@ struct run_thread {
     atomic_bool cancelled; /* by run_thread_cancel */
     gpg_error_t result;    /* the thread; read after the join */
 };
+
+unsigned run_processors(const struct run *run)
+{
+    return run->processors;
+}
+
+void run_set_processors(struct run *run, unsigned n)
+{
+    run->processors = n ? n : 1;
+}
 
 struct run *run_new(void)
 {
@@ -49,6 +61,8 @@ struct run *run_new(void)
         return NULL;
     }
     failure_init(&run->failure);
+    cpu_set_t usable;
+    run_set_processors(run, sched_getaffinity(0, sizeof usable, &usable) == 0 ? (unsigned)CPU_COUNT(&usable) : 1);
     atomic_init(&run->code, 0);
     pthread_mutex_init(&run->lock, NULL);
     return run;

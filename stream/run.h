@@ -19,6 +19,11 @@ struct run *run_new(void);
 /* All threads must have been joined. Takes NULL. */
 void run_free(struct run *run);
 
+/* How many processors the threads of this run are to keep busy, 1 at least: those that this process may use where
+ * nothing else was said. Decides how many helpers a ring has. Before the first ring of the run. */
+unsigned run_processors(const struct run *run);
+void run_set_processors(struct run *run, unsigned n);
+
 /* Where the filters of this run note their failures; borrowed. RUN may be NULL: NULL, which fail() accepts. */
 struct failure *run_failure(struct run *run);
 

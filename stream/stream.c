@@ -50,6 +50,16 @@ gpg_error_t sink_filled(struct sink *sink, size_t n)
     return sink->error;
 }
 
+gpg_error_t sink_settle(struct sink *sink)
+{
+    if (sink->error)
+        return sink->error;
+    if (sink->finished)
+        return gpg_error(GPG_ERR_INV_STATE);
+    sink->error = sink->ops->settle ? sink->ops->settle(sink) : gpg_error(GPG_ERR_NOT_IMPLEMENTED);
+    return sink->error;
+}
+
 gpg_error_t sink_finish(struct sink *sink)
 {
     if (!sink->error && !sink->finished) {

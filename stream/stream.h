@@ -23,6 +23,8 @@ struct sink_ops {
      * into a buffer of his own. */
     gpg_error_t (*room)(struct sink *sink, void **ret_room, size_t *ret_n);
     gpg_error_t (*filled)(struct sink *sink, size_t n);
+    /* Where there are block observers (ring.h) at or below SINK: returns when they have seen all that was written. */
+    gpg_error_t (*settle)(struct sink *sink);
     /* No more bytes follow: writes trailers, then finishes the sink below. */
     gpg_error_t (*finish)(struct sink *sink);
     /* Frees SINK and what is below it; writes nothing, never fails. */
@@ -68,6 +70,8 @@ MUST_CHECK gpg_error_t sink_write(struct sink *sink, const void *bytes, size_t n
 MUST_CHECK gpg_error_t sink_room(struct sink *sink, void **ret_room, size_t *ret_n);
 /* The first N bytes of what sink_room lent last, if nothing else was called in between. N = 0 does nothing. */
 MUST_CHECK gpg_error_t sink_filled(struct sink *sink, size_t n);
+/* For who needs what the observers below made of what was written so far. GPG_ERR_NOT_IMPLEMENTED: there are none. */
+MUST_CHECK gpg_error_t sink_settle(struct sink *sink);
 /* A second call does nothing and returns what the first did. */
 MUST_CHECK gpg_error_t sink_finish(struct sink *sink);
 void sink_free(struct sink *sink);

@@ -170,10 +170,10 @@ static void encrypt(unsigned protection, const struct session_key *key, const ui
     struct sink *inside;
     if (protection == 1) {
         FUZZ_CHECK(!sink_write(takes_sink, header, 1));
-        FUZZ_CHECK(!mdc_sink_new(NULL, CIPHER_AES256, key->key, 0, takes_sink, &inside));
+        FUZZ_CHECK(!mdc_sink_new(NULL, CIPHER_AES256, key->key, 0, NULL, takes_sink, &inside));
     } else {
         FUZZ_CHECK(!sink_write(takes_sink, header, aead_put_header(&params, header)));
-        FUZZ_CHECK(!aead_sink_new(NULL, &params, key->key, 0, takes_sink, &inside));
+        FUZZ_CHECK(!aead_sink_new(NULL, &params, key->key, 0, NULL, takes_sink, &inside));
     }
     FUZZ_CHECK(!sink_write(inside, bytes, n));
     FUZZ_CHECK(!sink_finish(inside));

@@ -160,13 +160,25 @@ static inline void gathered_clear(struct gathered *gathered)
     *gathered = (struct gathered){0};
 }
 
-/* Writes N bytes in steps (0: at once) and finishes; frees SINK. */
+/* Writes N bytes in steps (0: at once), every other of them into the room that SINK lends, if it does, and finishes;
+ * frees SINK. */
 static inline gpg_error_t push(struct sink *sink, const void *bytes, size_t n, size_t step)
 {
     const uint8_t *at = bytes;
     gpg_error_t error = 0;
-    while (n && !error) {
-        size_t part = step && step < n ? step : n;
+    for (bool lent = false; n && !error; lent = !lent) {
+        size_t part = step && step < n ? step : n, room_n = 0;
+        void *room;
+        if (lent && (error = sink_room(sink, &room, &room_n)))
+            break;
+        if (room_n) {
+            part = part < room_n ? part : room_n;
+            memcpy(room, at, part);
+            error = sink_filled(sink, part);
+            at += part;
+            n -= part;
+            continue;
+        }
         uint8_t *copy = malloc(part);
         assert_non_null(copy);
         memcpy(copy, at, part);

@@ -24,7 +24,7 @@ static void seal(struct run *run, const struct aead_params *params, size_t n, si
 {
     struct sink *sink;
     struct secret *key = secret_from(session_key, sizeof session_key);
-    assert_int_equal(aead_sink_new(run, params, key, workers, faulty_sink_new(ret, SIZE_MAX), &sink), 0);
+    assert_int_equal(aead_sink_new(run, params, key, workers, NULL, faulty_sink_new(ret, SIZE_MAX), &sink), 0);
     secret_free(key);
     assert_int_equal(push(sink, plain, n, step), 0);
     assert_int_equal(ret->finished, 1);
@@ -259,7 +259,7 @@ static void refuses_parameters(void **state)
     struct secret *key = secret_from(session_key, 16);
     struct gathered out;
     struct sink *sink;
-    assert_int_equal(gpg_err_code(aead_sink_new(NULL, &params, key, 0, faulty_sink_new(&out, SIZE_MAX), &sink)),
+    assert_int_equal(gpg_err_code(aead_sink_new(NULL, &params, key, 0, NULL, faulty_sink_new(&out, SIZE_MAX), &sink)),
                      GPG_ERR_INV_KEYLEN);
     assert_int_equal(out.freed, 1);
     secret_free(key);
@@ -277,7 +277,7 @@ static void failures_come_through(void **state)
         for (size_t at = 0; at < sealed.n; at++) {
             struct run *run = run_new(); /* a failure in a thread ends its run */
             struct sink *sink;
-            assert_int_equal(aead_sink_new(run, &params, key, workers, faulty_sink_new(&out, at), &sink), 0);
+            assert_int_equal(aead_sink_new(run, &params, key, workers, NULL, faulty_sink_new(&out, at), &sink), 0);
             assert_int_equal(gpg_err_code(push(sink, plain, 150, 7)), FAULT);
             assert_int_equal(out.freed, 1);
             gathered_clear(&out);
@@ -483,7 +483,7 @@ static void vectors(void **state)
         /* Written again, with the same salt, it is the same. */
         struct gathered sealed;
         struct sink *sink;
-        assert_int_equal(aead_sink_new(NULL, &params, key, 0, faulty_sink_new(&sealed, SIZE_MAX), &sink), 0);
+        assert_int_equal(aead_sink_new(NULL, &params, key, 0, NULL, faulty_sink_new(&sealed, SIZE_MAX), &sink), 0);
         assert_int_equal(push(sink, back.bytes, back.n, 5), 0);
         assert_int_equal(sealed.n + 36, packet.body_n);
         assert_memory_equal(sealed.bytes, packet.body + 36, sealed.n);

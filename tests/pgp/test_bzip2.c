@@ -12,7 +12,7 @@ static void compress_to(struct run *run, int level, unsigned workers, const uint
                         struct gathered *ret)
 {
     struct sink *sink;
-    assert_int_equal(bzip2_sink_new(run, level, workers, faulty_sink_new(ret, SIZE_MAX), &sink), 0);
+    assert_int_equal(bzip2_sink_new(run, level, workers, NULL, faulty_sink_new(ret, SIZE_MAX), &sink), 0);
     assert_int_equal(push(sink, bytes, n, step), 0);
     assert_int_equal(ret->finished, 1);
     assert_int_equal(ret->freed, 1);
@@ -150,7 +150,7 @@ static void sink_fails(void **state)
             struct gathered some;
             struct sink *sink;
             assert_non_null(run);
-            assert_int_equal(bzip2_sink_new(run, 1, workers, faulty_sink_new(&some, at), &sink), 0);
+            assert_int_equal(bzip2_sink_new(run, 1, workers, NULL, faulty_sink_new(&some, at), &sink), 0);
             assert_int_not_equal(push(sink, bytes, LENGTH_MAX, 100000), 0);
             assert_int_equal(some.finished, 0);
             assert_int_equal(some.freed, 1);
@@ -160,7 +160,8 @@ static void sink_fails(void **state)
     }
     struct gathered out;
     struct sink *sink;
-    assert_int_equal(gpg_err_code(bzip2_sink_new(NULL, 0, 0, faulty_sink_new(&out, SIZE_MAX), &sink)), GPG_ERR_INV_ARG);
+    assert_int_equal(gpg_err_code(bzip2_sink_new(NULL, 0, 0, NULL, faulty_sink_new(&out, SIZE_MAX), &sink)),
+                     GPG_ERR_INV_ARG);
     assert_int_equal(out.freed, 1);
     free(bytes);
 }

@@ -9,7 +9,7 @@ static void compress_to(struct run *run, enum compress_algo algo, int level, uns
                         size_t n, size_t step, struct gathered *ret)
 {
     struct sink *sink;
-    assert_int_equal(deflate_sink_new(run, algo, level, workers, faulty_sink_new(ret, SIZE_MAX), &sink), 0);
+    assert_int_equal(deflate_sink_new(run, algo, level, workers, NULL, faulty_sink_new(ret, SIZE_MAX), &sink), 0);
     assert_int_equal(push(sink, bytes, n, step), 0);
     assert_int_equal(ret->finished, 1);
     assert_int_equal(ret->freed, 1);
@@ -285,7 +285,8 @@ static void sink_fails(void **state)
             struct sink *sink;
             assert_non_null(run);
             struct gathered some;
-            assert_int_equal(deflate_sink_new(run, COMPRESS_ZIP, -1, workers, faulty_sink_new(&some, at), &sink), 0);
+            assert_int_equal(deflate_sink_new(run, COMPRESS_ZIP, -1, workers, NULL, faulty_sink_new(&some, at), &sink),
+                             0);
             assert_int_not_equal(push(sink, bytes, LENGTH_MAX, 100000), 0);
             assert_int_equal(some.finished, 0);
             assert_int_equal(some.freed, 1);
@@ -302,13 +303,16 @@ static void refuses_arguments(void **state)
     struct sink *sink;
     struct source *source;
     (void)state;
-    assert_int_equal(gpg_err_code(deflate_sink_new(NULL, COMPRESS_BZIP2, 1, 0, faulty_sink_new(&out, SIZE_MAX), &sink)),
-                     GPG_ERR_INV_ARG);
+    assert_int_equal(
+        gpg_err_code(deflate_sink_new(NULL, COMPRESS_BZIP2, 1, 0, NULL, faulty_sink_new(&out, SIZE_MAX), &sink)),
+        GPG_ERR_INV_ARG);
     assert_int_equal(out.freed, 1);
-    assert_int_equal(gpg_err_code(deflate_sink_new(NULL, COMPRESS_ZIP, 10, 0, faulty_sink_new(&out, SIZE_MAX), &sink)),
-                     GPG_ERR_INV_ARG);
-    assert_int_equal(gpg_err_code(deflate_sink_new(NULL, COMPRESS_ZIP, 1, 2, faulty_sink_new(&out, SIZE_MAX), &sink)),
-                     GPG_ERR_INV_ARG);
+    assert_int_equal(
+        gpg_err_code(deflate_sink_new(NULL, COMPRESS_ZIP, 10, 0, NULL, faulty_sink_new(&out, SIZE_MAX), &sink)),
+        GPG_ERR_INV_ARG);
+    assert_int_equal(
+        gpg_err_code(deflate_sink_new(NULL, COMPRESS_ZIP, 1, 2, NULL, faulty_sink_new(&out, SIZE_MAX), &sink)),
+        GPG_ERR_INV_ARG);
     assert_int_equal(out.freed, 1);
     assert_int_equal(gpg_err_code(inflate_source_new(NULL, COMPRESS_BZIP2, NULL, &source)), GPG_ERR_COMPR_ALGO);
 }

@@ -58,7 +58,7 @@ static void put_head(const struct session_key *session_key, uint8_t head[MDC_PRE
     struct gathered out;
     struct sink *sink;
     assert_int_equal(
-        mdc_sink_new(NULL, session_key->cipher, session_key->key, 0, faulty_sink_new(&out, SIZE_MAX), &sink), 0);
+        mdc_sink_new(NULL, session_key->cipher, session_key->key, 0, NULL, faulty_sink_new(&out, SIZE_MAX), &sink), 0);
     assert_int_equal(push(sink, "", 0, 0), 0);
     memcpy(head, out.bytes, MDC_PREFIX_MAX);
     gathered_clear(&out);

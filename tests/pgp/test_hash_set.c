@@ -3,6 +3,7 @@
 #include "samples.h"
 
 #include "pgp/hash_set.h"
+#include "pgp/literal.h"
 
 static void expect_digest(const struct hash_set *set, unsigned number, enum digest_algo algo, const void *bytes,
                           size_t n)
@@ -114,13 +115,45 @@ static void refuses(void **state)
     hash_set_free(NULL);
 }
 
+/* The content alone is hashed, wherever the literal packet begins and its parts end, and nothing that follows it. */
+static void finds_the_content(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {0, 1, 185, 186, 187, 505, 506, 507, 1018, 1019, 3000, 9000};
+    static const char before[] = "packets before it";
+    uint8_t content[9000];
+    fill_random(content, sizeof content, 3);
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
+        for (size_t block = 1; block < 2000; block = 3 * block + 1)
+            for (size_t skip = 0; skip < sizeof before; skip += 8) {
+                struct hash_set *set = hash_set_new();
+                struct run *run = block % 2 ? run_new() : NULL;
+                struct block_job job = {.block_size = block, .observer = {hash_set_observer(set)}};
+                struct gathered out;
+                struct sink *packets, *literal;
+                unsigned number;
+                assert_int_equal(hash_set_add(set, DIGEST_SHA256, NULL, 0, false, &number), 0);
+                hash_set_expect_literal(set, skip);
+                assert_int_equal(block_sink_new(run, &job, run ? 1 : 0, faulty_sink_new(&out, SIZE_MAX), &packets), 0);
+                assert_int_equal(sink_write(packets, before, skip), 0);
+                assert_int_equal(literal_sink_new(512, packets, true, &literal), 0);
+                assert_int_equal(push(literal, content, lengths[i], 100), 0);
+                assert_int_equal(sink_settle(packets), 0);
+                assert_int_equal(hash_set_bytes(set), lengths[i]);
+                assert_int_equal(push(packets, content, 700, 0), 0);
+                assert_int_equal(hash_set_bytes(set), lengths[i]);
+                expect_digest(set, number, DIGEST_SHA256, content, lengths[i]);
+                gathered_clear(&out);
+                run_free(run);
+                hash_set_free(set);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digests_what_passes),
-        cmocka_unit_test(text_has_cr_lf),
-        cmocka_unit_test(salt_comes_first),
-        cmocka_unit_test(refuses),
+        cmocka_unit_test(digests_what_passes), cmocka_unit_test(text_has_cr_lf), cmocka_unit_test(salt_comes_first),
+        cmocka_unit_test(finds_the_content),   cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, crypt_setup, NULL);
 }

@@ -24,7 +24,7 @@ static void seal(struct run *run, enum cipher_algo cipher, size_t n, size_t step
 {
     struct secret *key = key_for(cipher);
     struct sink *sink;
-    assert_int_equal(mdc_sink_new(run, cipher, key, workers, faulty_sink_new(ret, SIZE_MAX), &sink), 0);
+    assert_int_equal(mdc_sink_new(run, cipher, key, workers, NULL, faulty_sink_new(ret, SIZE_MAX), &sink), 0);
     assert_int_equal(push(sink, plain, n, step), 0);
     assert_int_equal(ret->finished, 1);
     assert_int_equal(ret->n, n + algo_cipher(cipher)->block_size + 2u + MDC_SIZE);
@@ -174,7 +174,7 @@ static void failures_come_through(void **state)
         for (size_t at = 0; at < sealed.n; at++) {
             struct run *run = run_new();
             struct sink *sink;
-            assert_int_equal(mdc_sink_new(run, CIPHER_AES256, key, workers, faulty_sink_new(&out, at), &sink), 0);
+            assert_int_equal(mdc_sink_new(run, CIPHER_AES256, key, workers, NULL, faulty_sink_new(&out, at), &sink), 0);
             assert_int_equal(gpg_err_code(push(sink, plain, 50, 7)), FAULT);
             assert_int_equal(out.freed, 1);
             gathered_clear(&out);
@@ -190,10 +190,11 @@ static void failures_come_through(void **state)
     gathered_clear(&sealed);
     struct sink *sink;
     key->n--;
-    assert_int_equal(gpg_err_code(mdc_sink_new(NULL, CIPHER_AES256, key, 0, faulty_sink_new(&out, SIZE_MAX), &sink)),
-                     GPG_ERR_INV_KEYLEN);
+    assert_int_equal(
+        gpg_err_code(mdc_sink_new(NULL, CIPHER_AES256, key, 0, NULL, faulty_sink_new(&out, SIZE_MAX), &sink)),
+        GPG_ERR_INV_KEYLEN);
     assert_int_equal(out.freed, 1);
-    assert_int_equal(gpg_err_code(mdc_sink_new(NULL, 99, key, 0, faulty_sink_new(&out, SIZE_MAX), &sink)),
+    assert_int_equal(gpg_err_code(mdc_sink_new(NULL, 99, key, 0, NULL, faulty_sink_new(&out, SIZE_MAX), &sink)),
                      GPG_ERR_CIPHER_ALGO);
     secret_free(key);
 }

@@ -123,9 +123,9 @@ static void put_encrypted(struct gathered *to, enum protection protection, const
         packet_body_sink(protection == PROTECT_PACKET_20 ? PACKET_AEAD : PACKET_SEIPD, 512, out, false, &body), 0);
     assert_int_equal(sink_write(body, header, header_n), 0);
     if (protection == PROTECT_SEIPD_1)
-        assert_int_equal(mdc_sink_new(NULL, CIPHER_AES256, session_key.key, 0, body, &sink), 0);
+        assert_int_equal(mdc_sink_new(NULL, CIPHER_AES256, session_key.key, 0, NULL, body, &sink), 0);
     else
-        assert_int_equal(aead_sink_new(NULL, &params, session_key.key, 0, body, &sink), 0);
+        assert_int_equal(aead_sink_new(NULL, &params, session_key.key, 0, NULL, body, &sink), 0);
     assert_int_equal(push(sink, inner->bytes, inner->n, 0), 0);
     session_key_clear(&session_key);
     secret_free(secret);
@@ -461,7 +461,7 @@ static void put_long(struct gathered *to, const uint8_t *content, uint8_t algo)
     if (algo) {
         assert_int_equal(packet_body_sink(PACKET_COMPRESSED, 512, out, false, &body), 0);
         assert_int_equal(sink_write(body, &algo, 1), 0);
-        assert_int_equal(deflate_sink_new(NULL, (enum compress_algo)algo, 1, 0, body, &packets), 0);
+        assert_int_equal(deflate_sink_new(NULL, (enum compress_algo)algo, 1, 0, NULL, body, &packets), 0);
     }
     assert_int_equal(packet_write(packets, PACKET_ONE_PASS, one_pass, sizeof one_pass), 0);
     assert_int_equal(literal_sink_new(1 << 18, packets, false, &literal), 0);

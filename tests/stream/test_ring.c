@@ -16,6 +16,16 @@ enum { BLOCK = 16, WHOLE = 5 * BLOCK + 9 };
 static const unsigned worker_counts[] = {0, 1, 2, 4};
 static const size_t holds[] = {0, 1, 5, BLOCK, BLOCK + 3};
 
+/* With each number of processors in turn: it decides how many helpers there are. */
+static struct run *new_run(void)
+{
+    static unsigned processors;
+    struct run *run = run_new();
+    assert_non_null(run);
+    run_set_processors(run, 1 + processors++ % 6);
+    return run;
+}
+
 /* A job that checks what it is given, adds INDEX + 1 to every byte, and fails where it is told to. */
 struct trial {
     unsigned workers;
@@ -227,7 +237,7 @@ static gpg_error_t write_in_steps(struct sink *sink, const uint8_t *bytes, size_
 
 static void sink_pass(unsigned workers, size_t hold, size_t n, size_t step, bool in_place)
 {
-    struct run *run = workers ? run_new() : NULL;
+    struct run *run = workers ? new_run() : NULL;
     struct trial trial = trial_of(workers, hold);
     struct block_job job = trial_job(&trial, in_place);
     uint8_t bytes[WHOLE * 2];
@@ -267,7 +277,7 @@ static size_t read_in_steps(struct source *source, uint8_t *to, size_t step, gpg
 
 static void source_pass(unsigned workers, size_t hold, size_t n, size_t step, bool in_place)
 {
-    struct run *run = workers ? run_new() : NULL;
+    struct run *run = workers ? new_run() : NULL;
     struct trial trial = trial_of(workers, hold);
     struct block_job job = trial_job(&trial, in_place);
     uint8_t bytes[WHOLE * 2], out[WHOLE * 2];
@@ -307,7 +317,7 @@ static void test_lengths(void **state)
 /* What a sink may have written below when the block BAD failed: whole blocks before it, in order, and no more. */
 static void sink_failure(unsigned workers, bool in_order, uint64_t bad)
 {
-    struct run *run = workers ? run_new() : NULL;
+    struct run *run = workers ? new_run() : NULL;
     struct trial trial = trial_of(workers, 3);
     *(in_order ? &trial.bad_order : &trial.bad_work) = bad;
     struct block_job job = trial_job(&trial, true);
@@ -333,7 +343,7 @@ static void sink_failure(unsigned workers, bool in_order, uint64_t bad)
 
 static void source_failure(unsigned workers, bool in_order, uint64_t bad)
 {
-    struct run *run = workers ? run_new() : NULL;
+    struct run *run = workers ? new_run() : NULL;
     struct trial trial = trial_of(workers, 3);
     *(in_order ? &trial.bad_order : &trial.bad_work) = bad;
     struct block_job job = trial_job(&trial, true);
@@ -370,7 +380,7 @@ static void test_bad_sink_below(void **state)
     fill(bytes, WHOLE);
     for (size_t w = 0; w < ARRAY_SIZE(worker_counts); w++)
         for (size_t left = 0; left <= WHOLE; left++) {
-            struct run *run = run_new();
+            struct run *run = new_run();
             struct trial trial = trial_of(worker_counts[w], 0);
             struct block_job job = trial_job(&trial, true);
             bool freed;
@@ -397,7 +407,7 @@ static void test_bad_source_below(void **state)
     for (size_t w = 0; w < ARRAY_SIZE(worker_counts); w++)
         for (int bare = 0; bare < 2; bare++)
             for (size_t left = 0; left < WHOLE; left++) {
-                struct run *run = run_new();
+                struct run *run = new_run();
                 struct trial trial = trial_of(worker_counts[w], 2);
                 struct block_job job = trial_job(&trial, true);
                 if (bare)
@@ -428,7 +438,7 @@ static void test_verdict_of_the_source_below(void **state)
     uint8_t bytes[WHOLE];
     fill(bytes, WHOLE);
     for (size_t w = 0; w < ARRAY_SIZE(worker_counts); w++) {
-        struct run *run = run_new();
+        struct run *run = new_run();
         struct trial trial = trial_of(worker_counts[w], 2);
         struct block_job job = trial_job(&trial, true);
         struct source *below = failing_source_new(memory_source_new(bytes, WHOLE, 0), SIZE_MAX, true), *source;
@@ -448,7 +458,7 @@ static void test_freed_early(void **state)
     fill(bytes, WHOLE);
     for (size_t w = 0; w < ARRAY_SIZE(worker_counts); w++)
         for (size_t used = 0; used < WHOLE; used += 6) {
-            struct run *run = run_new();
+            struct run *run = new_run();
             struct trial trial = trial_of(worker_counts[w], 2);
             struct block_job job = trial_job(&trial, false);
             struct source *source;
@@ -479,7 +489,7 @@ static void test_freed_while_it_waits(void **state)
 {
     (void)state;
     for (int stages = 1; stages <= 3; stages++) {
-        struct run *run = run_new();
+        struct run *run = new_run();
         struct block_job job = {.block_size = BLOCK};
         int ends[2];
         struct source *source;
@@ -526,7 +536,7 @@ static gpg_error_t interrupt_soon(void *arg)
 static void cancelled_while_it_waits(gpg_error_t (*canceller)(void *))
 {
     struct block_job job = {.block_size = BLOCK};
-    struct run *run = run_new();
+    struct run *run = new_run();
     struct run_thread *thread;
     int in[2], out[2];
     struct source *source;
@@ -568,7 +578,7 @@ static void test_chain_fails_below(void **state)
     uint8_t bytes[WHOLE];
     fill(bytes, WHOLE);
     for (size_t left = 0; left <= WHOLE; left += 3) {
-        struct run *run = run_new();
+        struct run *run = new_run();
         struct trial trials[3] = {trial_of(2, 0), trial_of(4, 3), trial_of(1, 0)};
         bool freed;
         struct sink *memory = memory_sink_new(SIZE_MAX);
@@ -592,7 +602,7 @@ static void test_borrowed_source_goes_on(void **state)
     uint8_t bytes[WHOLE], out[WHOLE];
     fill(bytes, WHOLE);
     for (size_t w = 0; w < ARRAY_SIZE(worker_counts); w++) {
-        struct run *run = run_new();
+        struct run *run = new_run();
         struct trial trial = trial_of(worker_counts[w], 4);
         struct block_job job = trial_job(&trial, true);
         struct source *below = memory_source_new(bytes, WHOLE, 3), *source;
@@ -619,7 +629,7 @@ static void test_bare_boundary(void **state)
     for (unsigned workers = 0; workers < 2; workers++)
         for (size_t n = 0; n <= WHOLE; n++)
             for (size_t step = 1; step < 2 * BLOCK; step += 7) {
-                struct run *run = run_new();
+                struct run *run = new_run();
                 struct block_job job = {.block_size = BLOCK};
                 struct source *source = memory_source_new(bytes, n, step);
                 struct sink *memory = memory_sink_new(SIZE_MAX), *sink;
@@ -661,7 +671,7 @@ static void test_grows_in_place(void **state)
     fill(bytes, WHOLE);
     for (size_t w = 0; w < ARRAY_SIZE(worker_counts); w++)
         for (size_t n = 1; n <= WHOLE; n++) {
-            struct run *run = run_new();
+            struct run *run = new_run();
             struct sink *memory = memory_sink_new(SIZE_MAX), *sink;
             bool freed;
             size_t got;
@@ -701,7 +711,7 @@ static void test_emit(void **state)
 {
     (void)state;
     for (unsigned workers = 0; workers < 2; workers++) {
-        struct run *run = workers ? run_new() : NULL;
+        struct run *run = workers ? new_run() : NULL;
         const struct block_job job = {.block_size = 4, .emit = letter_emit};
         struct sink *memory = memory_sink_new(SIZE_MAX), *sink;
         bool freed;
@@ -716,7 +726,7 @@ static void test_emit(void **state)
         sink_free(memory);
         run_free(run);
 
-        run = workers ? run_new() : NULL;
+        run = workers ? new_run() : NULL;
         memory = memory_sink_new(SIZE_MAX);
         assert_int_equal(block_sink_new(run, &job, workers, failing_sink_new(memory, 3, true, &freed), &sink), 0);
         assert_int_equal(gpg_err_code(write_in_steps(sink, (const uint8_t *)"0123456789", 10, 3)), GPG_ERR_ENOSPC);
@@ -727,10 +737,129 @@ static void test_emit(void **state)
     }
 }
 
+/* ---- observers ---- */
+
+struct watcher {
+    uint8_t seen[WHOLE];
+    size_t n;
+    uint64_t next;   /* the block that may come next */
+    atomic_uint now; /* calls that are running */
+};
+
+static void watch(void *context, const struct block *block)
+{
+    struct watcher *watcher = context;
+    assert_int_equal(atomic_fetch_add(&watcher->now, 1), 0);
+    assert_true(block->index == watcher->next || block->index + 1 == watcher->next);
+    watcher->next = block->index + 1;
+    assert_true(block->n_in && block->n_in <= WHOLE - watcher->n);
+    memcpy(watcher->seen + watcher->n, block->in, block->n_in);
+    watcher->n += block->n_in;
+    atomic_fetch_sub(&watcher->now, 1);
+}
+
+static void check_watchers(const struct watcher *watchers, unsigned n, const uint8_t *bytes, size_t written)
+{
+    for (unsigned i = 0; i < n; i++) {
+        assert_int_equal(watchers[i].n, written);
+        assert_memory_equal(watchers[i].seen, bytes, written);
+    }
+}
+
+/* The first SETTLED bytes must have been seen when settle returns, all of them after finish, and none twice. */
+static void observed_pass(unsigned workers, unsigned observers, bool works, size_t n, size_t settled)
+{
+    struct run *run = workers ? new_run() : NULL;
+    struct trial trial = trial_of(workers, 0);
+    struct watcher watchers[BLOCK_OBSERVERS_MAX] = {{.n = 0}};
+    struct block_job job = works ? trial_job(&trial, true) : (struct block_job){.block_size = BLOCK};
+    uint8_t bytes[WHOLE];
+    bool freed;
+    size_t got;
+    fill(bytes, n);
+    for (unsigned i = 0; i < observers; i++)
+        job.observer[i] = (struct block_observer){.context = &watchers[i], .look = watch};
+    struct sink *memory = memory_sink_new(SIZE_MAX), *sink;
+    assert_int_equal(block_sink_new(run, &job, workers, failing_sink_new(memory, SIZE_MAX, false, &freed), &sink), 0);
+    assert_int_equal(sink_write(sink, bytes, settled), 0);
+    assert_int_equal(sink_settle(sink), 0);
+    check_watchers(watchers, observers, bytes, settled);
+    assert_int_equal(write_in_steps(sink, bytes + settled, n - settled, 5), 0);
+    check_watchers(watchers, observers, bytes, n);
+    const uint8_t *out = memory_sink_bytes(memory, &got);
+    assert_int_equal(got, n);
+    if (works)
+        check_bytes(out, n, n, 0);
+    else
+        assert_memory_equal(out, bytes, n);
+    sink_free(sink);
+    sink_free(memory);
+    run_free(run);
+}
+
+static void test_observers(void **state)
+{
+    (void)state;
+    for (size_t w = 0; w < ARRAY_SIZE(worker_counts); w++)
+        for (unsigned observers = 0; observers <= BLOCK_OBSERVERS_MAX; observers++)
+            for (size_t settled = 0; settled <= WHOLE; settled++) {
+                observed_pass(worker_counts[w], observers, true, WHOLE, settled);
+                if (worker_counts[w] < 2)
+                    observed_pass(worker_counts[w], observers, false, WHOLE, settled);
+                observed_pass(worker_counts[w], observers, true, settled, settled);
+            }
+}
+
+static void test_source_is_observed(void **state)
+{
+    (void)state;
+    uint8_t bytes[WHOLE], out[WHOLE];
+    fill(bytes, WHOLE);
+    for (size_t w = 0; w < ARRAY_SIZE(worker_counts); w++)
+        for (size_t n = 0; n <= WHOLE; n++) {
+            struct run *run = worker_counts[w] ? new_run() : NULL;
+            struct trial trial = trial_of(worker_counts[w], 3);
+            struct watcher watcher = {.n = 0};
+            struct block_job job = trial_job(&trial, true);
+            job.observer[0] = (struct block_observer){.context = &watcher, .look = watch};
+            struct source *source;
+            gpg_error_t error;
+            assert_int_equal(block_source_new(run, &job, worker_counts[w], memory_source_new(bytes, n, 5), &source), 0);
+            assert_int_equal(read_in_steps(source, out, 7, &error), n);
+            assert_int_equal(source_finish(source), 0);
+            check_watchers(&watcher, 1, bytes, n);
+            check_bytes(out, n, n, 3);
+            source_free(source);
+            run_free(run);
+        }
+}
+
+/* What fits into one block is worked on without a thread; its failure is the caller's alone. */
+static void test_one_block(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n <= BLOCK + 1; n++) {
+        struct run *run = new_run();
+        struct trial trial = trial_of(2, 0);
+        struct block_job job = trial_job(&trial, true);
+        uint8_t bytes[BLOCK + 1];
+        bool freed;
+        fill(bytes, n);
+        struct sink *memory = memory_sink_new(SIZE_MAX), *sink;
+        assert_int_equal(block_sink_new(run, &job, 2, failing_sink_new(memory, SIZE_MAX, true, &freed), &sink), 0);
+        assert_int_equal(gpg_err_code(write_in_steps(sink, bytes, n, 4)), GPG_ERR_ENOSPC);
+        assert_int_equal(gpg_err_code(run_cancelled(run)), n > BLOCK ? GPG_ERR_ENOSPC : 0);
+        sink_free(sink);
+        assert_true(freed);
+        sink_free(memory);
+        run_free(run);
+    }
+}
+
 static void test_refused(void **state)
 {
     (void)state;
-    struct run *run = run_new();
+    struct run *run = new_run();
     struct source *source;
     struct block_job job = {.block_size = 0};
     assert_int_equal(gpg_err_code(block_source_new(run, &job, 1, memory_source_new("", 0, 0), &source)),
@@ -764,6 +893,9 @@ int main(void)
         cmocka_unit_test(test_bare_boundary),
         cmocka_unit_test(test_grows_in_place),
         cmocka_unit_test(test_emit),
+        cmocka_unit_test(test_observers),
+        cmocka_unit_test(test_source_is_observed),
+        cmocka_unit_test(test_one_block),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

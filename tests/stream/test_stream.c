@@ -178,6 +178,30 @@ static void test_room(void **state)
     assert_int_equal(gpg_err_code(sink_room(&counter.sink, &room, &n)), GPG_ERR_INV_STATE);
 }
 
+static gpg_error_t settle_ok(struct sink *sink)
+{
+    CONTAINER(sink, struct lending_sink, sink)->n++;
+    return 0;
+}
+
+static const struct sink_ops settling_ops = {.write = count_write, .settle = settle_ok, .finish = count_sink_finish};
+
+static void test_settle(void **state)
+{
+    (void)state;
+    struct counter counter = {0};
+    sink_init(&counter.sink, &count_sink_ops);
+    assert_int_equal(gpg_err_code(sink_settle(&counter.sink)), GPG_ERR_NOT_IMPLEMENTED);
+    assert_int_equal(gpg_err_code(sink_write(&counter.sink, "a", 1)), GPG_ERR_NOT_IMPLEMENTED); /* an error sticks */
+    struct lending_sink settling = {.n = 0};
+    sink_init(&settling.sink, &settling_ops);
+    assert_int_equal(sink_settle(&settling.sink), 0);
+    assert_int_equal(settling.n, 1);
+    sink_init(&counter.sink, &count_sink_ops);
+    assert_int_equal(sink_finish(&counter.sink), 0);
+    assert_int_equal(gpg_err_code(sink_settle(&counter.sink)), GPG_ERR_INV_STATE);
+}
+
 static void test_source_contract(void **state)
 {
     (void)state;
@@ -302,6 +326,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_room),
+        cmocka_unit_test(test_settle),
         cmocka_unit_test(test_sink_contract),
         cmocka_unit_test(test_source_contract),
         cmocka_unit_test(test_optional_operations),
