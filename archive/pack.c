@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "pack.h"
 
+#include "libarchive.h"
+
 #include <archive.h>
 #include <archive_entry.h>
 #include <stdio.h>
@@ -103,16 +105,18 @@ static int start(struct pack *pack, int level, unsigned threads)
 gpg_error_t pack_sink_new(struct failure *failure, int level, unsigned threads, struct sink *takes_below,
                           struct sink **ret)
 {
+    gpg_error_t err = libarchive_load(failure);
     struct pack *pack = calloc(1, sizeof *pack);
-    if (!pack) {
+    if (!pack || err) {
         sink_free(takes_below);
-        return gpg_error(GPG_ERR_ENOMEM);
+        free(pack);
+        return err ? err : gpg_error(GPG_ERR_ENOMEM);
     }
     sink_init(&pack->sink, &pack_ops);
     pack->failure = failure;
     pack->below = takes_below;
     pack->archive = archive_write_new();
-    gpg_error_t err = pack->archive ? 0 : gpg_error(GPG_ERR_ENOMEM);
+    err = pack->archive ? 0 : gpg_error(GPG_ERR_ENOMEM);
     if (!err && start(pack, level, threads) != ARCHIVE_OK)
         err = failed(pack);
     if (err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tar_read.h"
 #include "feed.h"
+#include "libarchive.h"
 #include "names.h"
 #include "unpack.h"
 
@@ -43,10 +44,12 @@ void tar_reader_flaw(struct tar_reader *reader, const char *name, gpg_error_t co
 
 gpg_error_t tar_reader_new(const struct tar_read_params *params, struct source *borrows_source, struct tar_reader **ret)
 {
+    gpg_error_t error = libarchive_load(params->failure);
+    if (error)
+        return error;
     struct tar_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return gpg_error_from_syserror();
-    gpg_error_t error = 0;
     reader->params = params;
     reader->source = borrows_source;
     reader->c_locale = newlocale(LC_CTYPE_MASK, "C", (locale_t)0);

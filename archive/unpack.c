@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "unpack.h"
 
+#include "libarchive.h"
+
 #include <archive_entry.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +137,9 @@ gpg_error_t unpack_source_new(const struct feed *below, struct failure *failure,
 {
     static const struct source_ops ops = {
         .peek = unpack_peek, .consume = unpack_consume, .finish = unpack_finish, .free = unpack_free};
+    gpg_error_t error = libarchive_load(failure);
+    if (error)
+        return error;
     struct unpack *unpack = calloc(1, sizeof *unpack);
     if (!unpack || !(unpack->archive = archive_read_new())) {
         free(unpack);

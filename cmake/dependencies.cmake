@@ -39,8 +39,10 @@ else()
   message(STATUS "ISA-L not found, zlib compresses: apt-get install libisal-dev for more speed")
 endif()
 
-# The shared libarchive brings libxml2, and with it ICU and the C++ runtime: loading those takes 2 ms, half of a short
-# run. Of the static one only tar and its filters are linked, at the price that its security updates need a new build.
+# The shared libarchive brings libxml2, and with it ICU and the C++ runtime: loading those takes 2.5 ms, a third of a
+# short run, so it is loaded when an archive is read (archive/libarchive.h). Of the static one only tar and its filters
+# are linked, at the price that its security updates need a new build.
+option(GPGTAR_LAZY_LIBARCHIVE "Load libarchive when it is needed" ON)
 option(GPGTAR_STATIC_LIBARCHIVE "Link libarchive itself statically" OFF)
 add_library(gpgtar_libarchive INTERFACE)
 add_library(LibArchive::LibArchive ALIAS gpgtar_libarchive)
@@ -60,6 +62,15 @@ if(GPGTAR_STATIC_LIBARCHIVE)
     endif()
     target_link_libraries(gpgtar_libarchive INTERFACE ${LIBARCHIVE_NEEDS_${name}})
   endforeach()
+elseif(GPGTAR_LAZY_LIBARCHIVE)
+  find_library(LIBARCHIVE_SHARED libarchive.so HINTS ${libarchive__3_6_LIBRARY_DIRS})
+  execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${LIBARCHIVE_SHARED} OUTPUT_VARIABLE headers ERROR_QUIET)
+  if(NOT headers MATCHES "SONAME +([^ \n]+)")
+    message(FATAL_ERROR "the name of the shared libarchive is not known: build with -DGPGTAR_LAZY_LIBARCHIVE=OFF")
+  endif()
+  set(LIBARCHIVE_SONAME ${CMAKE_MATCH_1})
+  message(STATUS "libarchive is loaded when needed: ${LIBARCHIVE_SONAME}")
+  target_link_libraries(gpgtar_libarchive INTERFACE ${CMAKE_DL_LIBS})
 else()
   target_link_libraries(gpgtar_libarchive INTERFACE LibArchive::Shared)
 endif()

@@ -11,6 +11,7 @@
 
 #include "archive/compare.h"
 #include "archive/extract.h"
+#include "archive/libarchive.h"
 #include "archive/list.h"
 #include "archive/names.h"
 #include "archive/staging.h"
@@ -589,6 +590,8 @@ gpg_error_t open_command(const struct program *program)
         err = open_log(&opening);
     if (!err)
         err = open_prepare(&opening);
+    if (!err)
+        err = libarchive_load(open_failure(&opening)); /* afterwards its file cannot be opened */
     if (!err)
         err = open_confine(&opening);
     if (!err && opening.signed_file) {

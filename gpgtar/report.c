@@ -4,6 +4,7 @@
 #include "memory.h"
 #include "options.h"
 
+#include "archive/libarchive.h"
 #include "archive/names.h"
 #include "stream/fd.h"
 
@@ -481,7 +482,8 @@ static void print_version(FILE *to)
             "ISA-L " HAVE_ISAL "\n"
 #endif
             "License GPL-3.0-or-later: free software that you may change and pass on. There is no warranty.\n",
-            gcry_check_version(NULL), gpg_error_check_version(NULL), archive_version_details());
+            gcry_check_version(NULL), gpg_error_check_version(NULL),
+            libarchive_load(NULL) ? "libarchive cannot be loaded" : archive_version_details());
 }
 
 static void print_option_names(FILE *to)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "archive/libarchive.h"
 #include "archive/tar_header.h"
 #include "tree.h"
 
@@ -172,6 +173,7 @@ static struct archive_entry *read_back(const struct tar_member *member, const st
     struct tar_buffer buffer = {0};
     write_archive(member, records, &buffer);
     tar_buffer_free(&buffer);
+    assert_int_equal(libarchive_load(NULL), 0);
     struct archive *archive = archive_read_new();
     archive_read_support_format_tar(archive);
     assert_int_equal(archive_read_open_filename(archive, "x.tar", 512), ARCHIVE_OK);

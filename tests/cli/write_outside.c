@@ -2,11 +2,11 @@
 /* A bug in a parser, played: loaded before the libraries, it tries to make a file outside of the target from within
  * decryption (a thread) and from within the reading of the tar (the main thread). Descriptor 9 is told "NAME RESULT".
  */
-#include <archive.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gcrypt.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +43,12 @@ gcry_error_t gcry_cipher_encrypt(gcry_cipher_hd_t hd, void *out, size_t outsize,
     return real(hd, out, outsize, in, inlen);
 }
 
-int archive_read_next_header(struct archive *archive, struct archive_entry **entry)
+/* tar_read calls it before each header that it has libarchive read; libarchive's own functions are not looked for here,
+ * because the program loads them itself. */
+locale_t uselocale(locale_t locale)
 {
-    int (*real)(struct archive *, struct archive_entry **);
-    *(void **)&real = dlsym(RTLD_NEXT, "archive_read_next_header");
+    locale_t (*real)(locale_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "uselocale");
     try_outside("header");
-    return real(archive, entry);
+    return real(locale);
 }
