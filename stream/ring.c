@@ -170,12 +170,8 @@ static gpg_error_t ring_new(struct run *run, const struct block_job *job, unsign
         if (job->observer[i].look)
             ring->observing[ring->observers++] = (struct observing){.observer = job->observer[i]};
     }
-    /* One for each thing that can be done at the same time, but with the caller no more than there are processors: who
-     * does what has to be done in order should not have to wait for one. */
-    const unsigned others = run ? run_processors(run) - 1 : 0;
+    /* One for each thing that can be done at the same time. */
     ring->helpers = 1 + ring->observers + (job->work ? workers : 0);
-    if (ring->helpers > others)
-        ring->helpers = others ? others : 1;
     /* One slot for each worker, as many again that wait for their turn, one being filled, one being taken out, and four
      * more, because who waits for room waits for half of them: the others must last for the time a wake-up takes. */
     ring->n_slots = workers ? 2 * (size_t)workers + 6 : 1;
@@ -448,10 +444,16 @@ static gpg_error_t helper_main(void *arg)
     return 0; /* a failed block is its own messenger, in order */
 }
 
+/* Starts helpers, unless those of other rings keep the processors busy: then the caller goes on doing everything. */
 static gpg_error_t ring_start(struct ring *ring)
 {
     gpg_error_t error = 0;
-    ring->threaded = true;
+    ring->helpers = run_claim_helpers(ring->run, ring->helpers);
+    ring->workers = ring->helpers ? ring->workers : 0;
+    ring->threaded = ring->helpers;
+    if (!ring->threaded)
+        return 0;
+    ring->taken = ring->closed; /* what was closed before was worked on by the caller */
     ring->hook.cancel = cancel_hook;
     run_hook_add(ring->run, &ring->hook);
     for (unsigned i = 0; i < ring->helpers && !error; i++)
@@ -468,6 +470,7 @@ static void ring_join(struct ring *ring)
         (void)run_join(ring->run, ring->helper[i]);
         ring->helper[i] = NULL;
     }
+    run_return_helpers(ring->run, ring->helpers);
     run_hook_remove(ring->run, &ring->hook);
     ring->hook.cancel = NULL;
 }
@@ -800,9 +803,12 @@ static gpg_error_t next_block(struct block_source *stage)
             consumer_release(ring);
         stage->lent = NULL;
         stage->used = 0;
-        if (!ring->threaded && !ring->ended)
+        if (ring->workers && !ring->threaded && !ring->ended && ring->closed)
+            error = ring_start(ring);
+        if (!error && !ring->threaded && !ring->ended)
             (void)read_block(stage); /* its error comes with the block or after it */
-        error = take_block(ring, &stage->lent);
+        if (!error)
+            error = take_block(ring, &stage->lent);
         stage->at_end = !error && !stage->lent;
     }
     return error;
@@ -869,8 +875,6 @@ static gpg_error_t new_source(struct run *run, const struct block_job *job, unsi
     stage->below = below;
     stage->borrowed = borrowed;
     gpg_error_t error = ring_new(run, job, workers, read_block, stage, &stage->ring);
-    if (!error && workers)
-        error = ring_start(stage->ring);
     if (error) {
         source_free(&stage->source);
         return error;

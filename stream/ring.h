@@ -53,11 +53,12 @@ struct block_job {
  * NULL, the work is done by the caller's thread as worker 0. Memory: slots × (block_size + hold + out_size), with slots
  * = 2·workers + 6 when threaded and 1 otherwise. A job without work and WORKERS = 0 is a plain buffer of block_size.
  *
- * Threads (WORKERS > 0): helpers, one less than run_processors and one at least, but no more than there are things to
- * do at the same time: each observer, as many blocks as WORKERS in work, moving blocks to or from the stream below. The
- * caller, where he would have to wait, does one of these things instead. So observers, work and the stream below are
- * used by different threads, but each by one at a time, and never by two with the same WORKER. A sink starts its
- * helpers with its second block: what fits into one is not worth a thread (five take 1 ms to start, measured).
+ * Threads (WORKERS > 0): helpers, as many as run_claim_helpers gives for what can be done at the same time: each
+ * observer, as many blocks as WORKERS in work, moving blocks to or from the stream below. The caller, where he would
+ * have to wait, does one of these things instead. So observers, work and the stream below are used by different
+ * threads, but each by one at a time, and never by two with the same WORKER. Helpers are started with the second block:
+ * what fits into one is not worth a thread (five take 1 ms to start, measured). Without helpers the caller does
+ * everything.
  *
  * Failures: of the blocks that fail, the first in stream order counts; its bytes and all later ones go nowhere. Freeing
  * an unfinished stage stops its threads, also where they wait in the stream below, and leaves the rest of the run
@@ -65,7 +66,7 @@ struct block_job {
  *
  * Sink: write gathers into blocks. finish hands over the last block (also for an empty stream), waits until everything
  * has been written below, finishes the sink below and returns its result. A failure of a block or of the sink below is
- * returned by a later write or by finish, and cancels the run. */
+ * returned by a later write or by finish, and cancels the run where there are helpers. */
 MUST_CHECK gpg_error_t block_sink_new(struct run *run, const struct block_job *job, unsigned workers,
                                       struct sink *takes_below, struct sink **ret);
 

@@ -15,6 +15,7 @@
 struct run {
     struct failure failure;
     unsigned processors;
+    unsigned helpers;       /* lock; claimed and not returned */
     atomic_uint code;       /* first cancel, 0 before it; any thread and the signal handler */
     int wake[2];            /* a byte is written on cancel and never read */
     pthread_key_t self;     /* the struct run_thread of a thread of this run */
@@ -41,6 +42,25 @@ unsigned run_processors(const struct run *run)
 void run_set_processors(struct run *run, unsigned n)
 {
     run->processors = n ? n : 1;
+}
+
+unsigned run_claim_helpers(struct run *run, unsigned wanted)
+{
+    pthread_mutex_lock(&run->lock);
+    const unsigned most = run->processors > 1 ? run->processors - 1 : 1;
+    const unsigned left = most > run->helpers ? most - run->helpers : 0;
+    const unsigned given = left > 1 ? left - 1 : left;
+    const unsigned claimed = wanted < given ? wanted : given;
+    run->helpers += claimed;
+    pthread_mutex_unlock(&run->lock);
+    return claimed;
+}
+
+void run_return_helpers(struct run *run, unsigned n)
+{
+    pthread_mutex_lock(&run->lock);
+    run->helpers -= n;
+    pthread_mutex_unlock(&run->lock);
 }
 
 struct run *run_new(void)

@@ -252,6 +252,7 @@ static void sink_pass(unsigned workers, size_t hold, size_t n, size_t step, bool
     check_bytes(out, got, n, hold);
     assert_true(trial.last_seen);
     assert_int_equal(trial.in_order_next, blocks_of(n, hold));
+    assert_int_equal(atomic_load(&trial.works), blocks_of(n, hold)); /* none twice */
     assert_int_equal(gpg_err_code(sink_write(sink, "x", 1)), GPG_ERR_INV_STATE);
     sink_free(sink);
     assert_true(freed);
@@ -291,6 +292,7 @@ static void source_pass(unsigned workers, size_t hold, size_t n, size_t step, bo
     check_bytes(out, got, n, hold);
     assert_true(trial.last_seen);
     assert_int_equal(trial.in_order_next, blocks_of(n, hold));
+    assert_int_equal(atomic_load(&trial.works), blocks_of(n, hold)); /* none twice */
     assert_int_equal(source_finish(source), 0);
     source_free(source);
     assert_int_equal(run_cancelled(run), 0);

@@ -132,13 +132,36 @@ static void test_wait_is_woken(void **state)
     close(ends[1]);
 }
 
+/* With the caller no more threads than processors, one helper at least, and one left for who asks next. */
+static void test_helpers(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned processors, wanted, first, second, third;
+    } cases[] = {
+        {1, 5, 1, 0, 0}, {2, 5, 1, 0, 0}, {3, 5, 1, 1, 0}, {4, 5, 2, 1, 0},
+        {8, 5, 5, 1, 1}, {8, 9, 6, 1, 0}, {8, 1, 1, 1, 1},
+    };
+    struct run *run = run_new();
+    assert_true(run_processors(run) >= 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run_set_processors(run, cases[i].processors);
+        assert_int_equal(run_processors(run), cases[i].processors);
+        assert_int_equal(run_claim_helpers(run, cases[i].wanted), cases[i].first);
+        assert_int_equal(run_claim_helpers(run, cases[i].wanted), cases[i].second);
+        assert_int_equal(run_claim_helpers(run, cases[i].wanted), cases[i].third);
+        run_return_helpers(run, cases[i].first + cases[i].second + cases[i].third);
+    }
+    run_set_processors(run, 0);
+    assert_int_equal(run_processors(run), 1);
+    run_free(run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_interrupt),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_wait_is_woken),
+        cmocka_unit_test(test_cancel),        cmocka_unit_test(test_interrupt), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_wait_is_woken), cmocka_unit_test(test_helpers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
