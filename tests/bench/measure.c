@@ -5,9 +5,10 @@
  *
  * TOUCH octets of memory are written to and given back before the clock starts: a virtual machine may have handed its
  * free pages to the host, and whichever command takes them back pays for it (a file of 2 GB on tmpfs: 0.8 or 1.8 s). So
- * every command finds as many pages that are there. RESULT gets a line of numbers: seconds from start to end, seconds of user time, of system time, peak memory in KiB of
- * the largest process, exit code. A program of its own, because the peak memory that a kernel counts for a child begins
- * at its parent's: this one has next to none, a Python interpreter would hide all that is smaller than itself. */
+ * every command finds that many pages ready. RESULT gets a line of numbers: seconds from start to end, seconds
+ * of user time, of system time, peak memory in KiB of the largest process, exit code. A program of its own, because the
+ * peak memory that a kernel counts for a child begins at its parent's: this one has next to none, a Python interpreter
+ * would hide all that is smaller than itself. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
