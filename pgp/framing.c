@@ -41,7 +41,7 @@ static gpg_error_t header_octet(struct failure *failure, struct source *raw, str
     bool end;
     gpg_error_t error = next_octet(raw, ret, &end);
     if (!error && end)
-        error = fail(failure, gpg_error(GPG_ERR_TRUNCATED), "truncated: the data ends inside a packet header");
+        error = fail(failure, gpg_error(GPG_ERR_TRUNCATED), "truncated: it ends inside a packet's header");
     if (!error && packet->header_n < sizeof packet->header)
         packet->header[packet->header_n++] = *ret;
     return error;
@@ -131,6 +131,20 @@ gpg_error_t packet_next(struct failure *failure, struct source *source, struct p
     return 0;
 }
 
+/* Whoever has half of a download need not know numbers of packet types. */
+static gpg_error_t packet_cut(struct failure *failure, unsigned type)
+{
+    const char *what = type == PACKET_SEIPD || type == PACKET_AEAD || type == PACKET_SED ? "the encrypted data"
+                       : type == PACKET_COMPRESSED                                       ? "the compressed data"
+                       : type == PACKET_LITERAL                                          ? "the content"
+                       : type == PACKET_PKESK || type == PACKET_SKESK                    ? "an encrypted session key"
+                       : type == PACKET_SIGNATURE || type == PACKET_ONE_PASS             ? "a signature"
+                                                                                         : NULL;
+    if (what)
+        return fail(failure, gpg_error(GPG_ERR_TRUNCATED), "truncated: it ends inside %s", what);
+    return fail(failure, gpg_error(GPG_ERR_TRUNCATED), "truncated: it ends inside a packet of type %u", type);
+}
+
 /* raw ▸ bounded by the lengths ▸ lent */
 struct body_source {
     struct source source;
@@ -146,8 +160,7 @@ struct body_source {
 
 static gpg_error_t body_cut(struct body_source *body)
 {
-    return fail(body->failure, gpg_error(GPG_ERR_TRUNCATED), "truncated: the data ends inside a packet of type %u",
-                body->type);
+    return packet_cut(body->failure, body->type);
 }
 
 /* Reads part lengths until octets are left in a part, or *RET_END. */
@@ -348,8 +361,7 @@ gpg_error_t packet_body_read(struct failure *failure, const struct packet *packe
         return gpg_error_from_syserror();
     gpg_error_t error = source_read(raw, bytes, n, &got);
     if (!error && got < n)
-        error = fail(failure, gpg_error(GPG_ERR_TRUNCATED), "truncated: the data ends inside a packet of type %u",
-                     packet->type);
+        error = packet_cut(failure, packet->type);
     if (error) {
         explicit_bzero(bytes, n);
         free(bytes);

@@ -70,6 +70,19 @@ make_input() {
     only d
 }
 
+@test "half of an archive is told in words that need no RFC" {
+    mkdir d
+    head -c 100000 /dev/urandom >d/noise
+    for format in --force-ocb --rfc4880; do
+        good -e $format --yes -r alice -o x.gpg d
+        head -c 50000 x.gpg >half.gpg
+        bad 'half.gpg: truncated: it ends inside the encrypted data' -d half.gpg
+        [ ! -e half_1_ ]
+        head -c 60 x.gpg >start.gpg
+        bad 'start.gpg: truncated: it ends inside an encrypted session key' -d start.gpg
+    done
+}
+
 @test "zstd inside, and outside of encryption" {
     make_input
     head -c 3000000 /dev/zero >d/zeros
