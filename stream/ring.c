@@ -610,7 +610,10 @@ static gpg_error_t close_block(struct block_sink *stage, size_t n_in, bool last)
             return error;
     }
     producer_close(ring, n_in, last);
-    return ring->threaded ? 0 : write_block(stage);
+    if (ring->threaded)
+        return 0;
+    gpg_error_t error = status_locked(ring);
+    return error ? error : write_block(stage);
 }
 
 static gpg_error_t block_sink_room(struct sink *sink, void **ret_room, size_t *ret_n)
@@ -692,8 +695,7 @@ static gpg_error_t block_sink_finish(struct sink *sink)
         pthread_mutex_lock(&ring->lock);
         error = wait_for(ring, WANT_RELEASED);
         pthread_mutex_unlock(&ring->lock);
-        ring_stop(ring, 0);
-        ring_join(ring);
+        ring_abandon(ring); /* all is written, or a helper may still wait in the stream below */
     }
     if (error)
         return error;

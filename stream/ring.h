@@ -58,7 +58,7 @@ struct block_job {
  * have to wait, does one of these things instead. So observers, work and the stream below are used by different
  * threads, but each by one at a time, and never by two with the same WORKER. Helpers are started with the second block:
  * what fits into one is not worth a thread (five take 1 ms to start, measured). Without helpers the caller does
- * everything.
+ * everything. The reader of a source may help by reading on below: a block that became ready meanwhile comes after it.
  *
  * Failures: of the blocks that fail, the first in stream order counts; its bytes and all later ones go nowhere. Freeing
  * an unfinished stage stops its threads, also where they wait in the stream below, and leaves the rest of the run
