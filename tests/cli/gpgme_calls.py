@@ -19,8 +19,11 @@ def call(name, args, stdin, demanded, code=0, last='SUCCESS'):
     process = subprocess.Popen([PROGRAM, *FRONT, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                preexec_fn=lambda: os.dup2(writer, 9), close_fds=False)
     os.close(writer)
-    process.stdin.write(stdin)
-    process.stdin.close()
+    try:
+        process.stdin.write(stdin)
+        process.stdin.close()
+    except BrokenPipeError:
+        pass  # it may have failed and ended before it came to its names
     with os.fdopen(reader, 'rb') as status:
         text = status.read()
     stdout, stderr = process.stdout.read(), process.stderr.read()
