@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* deflate: ZIP (raw deflate, RFC 1951) and ZLIB (RFC 1950) as OpenPGP uses them (RFC 9580 5.6).
  *
- * Compression works on independent blocks in parallel, so the bytes do not depend on the number of workers. A block
- * that does not look as if it could shrink, or does not, is stored. ISA-L does the fast levels and inflate where it is
+ * Compression works on independent blocks in parallel, so the bytes do not depend on the number of workers. The parts
+ * of a block that do not look as if they could shrink, such as files that are compressed already, are stored, and the
+ * whole block where it does not shrink. ISA-L does the fast levels and inflate where it is
  * built in, zlib the rest. */
 #ifndef PGP_DEFLATE_H
 #define PGP_DEFLATE_H

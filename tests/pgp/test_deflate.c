@@ -140,6 +140,59 @@ static void ramp_is_compressed(void **state)
     gathered_clear(&out);
 }
 
+static bool contains(const struct gathered *out, const uint8_t *bytes, size_t n)
+{
+    return memmem(out->bytes, out->n, bytes, n);
+}
+
+/* Files that cannot be made smaller are stored where they stand between text, which is deflated all the same. */
+static void dense_files_are_stored(void **state)
+{
+    static const int levels[] = {1, 2, 3, 6, 9};
+    static const size_t sizes[] = {9000, 20000, 70000, 300000};
+    (void)state;
+    uint8_t *bytes = malloc(LENGTH_MAX);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+        for (size_t j = 0; j < ARRAY_SIZE(sizes); j++) {
+            const size_t n = LENGTH_MAX, size = sizes[j];
+            struct gathered out, back;
+            size_t dense = 0;
+            fill(bytes, n, TEXT);
+            for (size_t at = 10000; at + size <= n; at += 3 * size, dense += size)
+                fill_random(bytes + at, size, at);
+            compress_to(NULL, COMPRESS_ZLIB, levels[i], 0, bytes, n, 0, &out);
+            check_with_zlib(COMPRESS_ZLIB, &out, bytes, n);
+            assert_int_equal(expand(COMPRESS_ZLIB, out.bytes, out.n, 0, &back), 0);
+            check_content(&back, bytes, n);
+            assert_true(out.n < dense + (n - dense) / 3);
+            /* Away from its ends, the parts of the deflate block and the ends of spans. */
+            assert_true(contains(&out, bytes + 10000 + 4096, 200));
+            gathered_clear(&back);
+            gathered_clear(&out);
+        }
+    free(bytes);
+}
+
+/* Base64 and bytes that use seven eighths of the values can be made smaller, if by little, and are. */
+static void nearly_dense_is_deflated(void **state)
+{
+    (void)state;
+    for (unsigned values = 64; values <= 224; values += 32) {
+        uint8_t bytes[DEFLATE_BLOCK_SIZE];
+        struct gathered out;
+        fill_random(bytes, sizeof bytes, values);
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = (uint8_t)(bytes[i] * values / 256);
+        compress_to(NULL, COMPRESS_ZIP, -1, 0, bytes, sizeof bytes, 0, &out);
+        /* bits of an octet out of 192 values: 7.58 */
+        if (values <= 192)
+            assert_true(out.n < sizeof bytes - sizeof bytes / 25);
+        check_with_zlib(COMPRESS_ZIP, &out, bytes, sizeof bytes);
+        gathered_clear(&out);
+    }
+}
+
 static void steps_of_reading(void **state)
 {
     static const size_t steps[] = {1, 2, 3, 7, 100, 1000};
@@ -323,6 +376,8 @@ int main(void)
         cmocka_unit_test(lengths_contents_levels),
         cmocka_unit_test(bytes_do_not_depend_on_workers),
         cmocka_unit_test(ramp_is_compressed),
+        cmocka_unit_test(dense_files_are_stored),
+        cmocka_unit_test(nearly_dense_is_deflated),
         cmocka_unit_test(steps_of_reading),
         cmocka_unit_test(read_into_blocks),
         cmocka_unit_test(cut_appended_failing),
