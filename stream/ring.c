@@ -269,12 +269,14 @@ static bool can_move_inner(struct ring *ring)
     return ring->is_sink ? is_ready(ring) : !ring->ended && has_space(ring);
 }
 
-/* Finds something to do. What is done in order and takes long, the digests, comes first: everything waits for it in the
- * end. Call with the lock held. */
-static bool find_task(struct ring *ring, struct task *ret)
+static bool find_move(struct ring *ring, struct task *ret)
 {
-    if (status(ring))
-        return false;
+    *ret = (struct task){.step = STEP_INNER};
+    return can_move_inner(ring);
+}
+
+static bool find_work(struct ring *ring, struct task *ret)
+{
     for (unsigned i = 0; i < ring->observers; i++) {
         struct observing *observing = &ring->observing[i];
         if (!observing->busy && observing->looked < ring->closed) {
@@ -282,13 +284,25 @@ static bool find_task(struct ring *ring, struct task *ret)
             return true;
         }
     }
-    if (ring->job.work && ring->worker_n && ring->taken < seen(ring)) {
-        *ret = (struct task){
-            .step = STEP_WORK, .number = ring->worker[ring->worker_n - 1], .slot = slot_of(ring, ring->taken)};
+    if (!ring->job.work || !ring->worker_n || ring->taken >= seen(ring))
+        return false;
+    *ret = (struct task){
+        .step = STEP_WORK, .number = ring->worker[ring->worker_n - 1], .slot = slot_of(ring, ring->taken)};
+    return true;
+}
+
+/* Finds something to do. What is done in order and takes long, the digests, comes first: everything waits for it in the
+ * end. Only the helpers of a source read on first until half of the slots are full: the reader, who has to do what
+ * nobody can do for him, then finds blocks to work on where he would have to read them, with the helpers looking on (a
+ * fifth of the time of an extraction, measured on two processors). Call with the lock held. */
+static bool find_task(struct ring *ring, bool caller, struct task *ret)
+{
+    if (status(ring))
+        return false;
+    const bool move_first = !ring->is_sink && !caller && ring->closed - ring->released <= ring->n_slots / 2;
+    if (move_first && find_move(ring, ret))
         return true;
-    }
-    *ret = (struct task){.step = STEP_INNER};
-    return can_move_inner(ring);
+    return find_work(ring, ret) || find_move(ring, ret);
 }
 
 static void claim_task(struct ring *ring, const struct task *task)
@@ -324,7 +338,7 @@ static bool is_satisfied(struct ring *ring)
 static void rouse(struct ring *ring)
 {
     struct task task;
-    if ((ring->idle || ring->want != WANT_NOTHING) && find_task(ring, &task))
+    if ((ring->idle || ring->want != WANT_NOTHING) && find_task(ring, !ring->idle, &task))
         pthread_cond_signal(ring->idle ? &ring->more : &ring->outer);
 }
 
@@ -374,10 +388,10 @@ static void move_inner(struct ring *ring)
 }
 
 /* Does one thing, if there is one, without the lock; returns whether it did. Call with the lock held. */
-static bool help(struct ring *ring)
+static bool help(struct ring *ring, bool caller)
 {
     struct task task;
-    if (!find_task(ring, &task))
+    if (!find_task(ring, caller, &task))
         return false;
     claim_task(ring, &task);
     const bool skipped = task.step == STEP_WORK && task.slot->block.index > ring->bad;
@@ -419,7 +433,7 @@ static gpg_error_t wait_for(struct ring *ring, enum want want)
         ring->want = WANT_NOTHING;
         if (error || there)
             break;
-        if (help(ring))
+        if (help(ring, true))
             continue;
         ring->want = want;
         pthread_cond_wait(&ring->outer, &ring->lock);
@@ -434,7 +448,7 @@ static gpg_error_t helper_main(void *arg)
     struct ring *ring = arg;
     pthread_mutex_lock(&ring->lock);
     while (!status(ring)) {
-        if (help(ring))
+        if (help(ring, false))
             continue;
         ring->idle++;
         pthread_cond_wait(&ring->more, &ring->lock);
