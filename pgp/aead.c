@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INDEX_SIZE 8
+#define INDEX_SIZE   8
+#define CIPHER_BLOCK 16 /* octets; other ciphers are not used with AEAD */
 /* 0xD4 or 0xD2, version, cipher, AEAD, chunk octet; and for packet 20 the index, and in the last one the length. */
 #define AD_FIXED 5
 #define AD_MAX   (AD_FIXED + INDEX_SIZE + 8)
@@ -29,6 +30,8 @@ struct codec {
     gcry_cipher_hd_t *cipher;    /* one for each worker */
     unsigned ciphers;
     unsigned workers;
+    bool begun;    /* a chunk was begun while its block is filled */
+    size_t sealed; /* octets of it that are encrypted already */
 };
 
 struct aead_sink {
@@ -76,23 +79,29 @@ static gpg_error_t piece_start(gcry_cipher_hd_t cipher, const uint8_t *nonce, si
                                size_t ad_n)
 {
     gpg_error_t err = gcry_cipher_setiv(cipher, nonce, nonce_n);
-    if (!err && ad_n)
-        err = gcry_cipher_authenticate(cipher, ad, ad_n);
-    if (!err)
-        err = gcry_cipher_final(cipher);
-    return err;
+    return !err && ad_n ? gcry_cipher_authenticate(cipher, ad, ad_n) : err;
 }
 
-/* TO may be FROM; N may be 0. */
+/* TO may be FROM. All calls but the last of a piece have whole cipher blocks. */
+static gpg_error_t piece_encrypt(gcry_cipher_hd_t cipher, void *to, const void *from, size_t n)
+{
+    return gcry_cipher_encrypt(cipher, to, n, to == from ? NULL : from, to == from ? 0 : n);
+}
+
+/* The last call for a piece; N may be 0. */
 static gpg_error_t piece_seal(gcry_cipher_hd_t cipher, void *to, const void *from, size_t n, uint8_t *tag)
 {
-    gpg_error_t err = gcry_cipher_encrypt(cipher, to, n, to == from ? NULL : from, to == from ? 0 : n);
+    gpg_error_t err = gcry_cipher_final(cipher);
+    if (!err)
+        err = piece_encrypt(cipher, to, from, n);
     return err ? err : gcry_cipher_gettag(cipher, tag, AEAD_TAG_SIZE);
 }
 
 static gpg_error_t piece_open(gcry_cipher_hd_t cipher, void *text, size_t n, const uint8_t *tag)
 {
-    gpg_error_t err = gcry_cipher_decrypt(cipher, text, n, NULL, 0);
+    gpg_error_t err = gcry_cipher_final(cipher);
+    if (!err)
+        err = gcry_cipher_decrypt(cipher, text, n, NULL, 0);
     return err ? err : gcry_cipher_checktag(cipher, tag, AEAD_TAG_SIZE);
 }
 
@@ -234,18 +243,65 @@ static gpg_error_t final_start(const struct codec *codec, gcry_cipher_hd_t ciphe
     return piece_start(cipher, nonce, codec->nonce_size, ad, n + 8);
 }
 
+static gpg_error_t seal_chunk(const struct codec *codec, gcry_cipher_hd_t cipher, uint64_t index, uint8_t *to,
+                              const uint8_t *from, size_t n)
+{
+    gpg_error_t err = chunk_start(codec, cipher, index);
+    return err ? err : piece_seal(cipher, to, from, n, to + n);
+}
+
+/* Encrypts a chunk on its way into the block, in whole cipher blocks: what is copied first and encrypted afterwards
+ * goes through the caches twice. */
+static gpg_error_t absorb(void *context, uint64_t index, uint8_t *in, size_t at, const uint8_t *from, size_t n)
+{
+    struct codec *codec = context;
+    gcry_cipher_hd_t cipher = codec->cipher[0];
+    gpg_error_t err = 0;
+    if (!codec->begun) {
+        err = chunk_start(codec, cipher, index);
+        codec->begun = true;
+        codec->sealed = 0;
+    }
+    const size_t missing = (CIPHER_BLOCK - (at - codec->sealed) % CIPHER_BLOCK) % CIPHER_BLOCK;
+    const size_t head = missing < n ? missing : n;
+    memcpy(in + at, from, head);
+    const size_t plain = at + head - codec->sealed;
+    const size_t whole = plain % CIPHER_BLOCK ? 0 : n - head - (n - head) % CIPHER_BLOCK;
+    if (!err && plain && plain % CIPHER_BLOCK == 0) {
+        err = piece_encrypt(cipher, in + codec->sealed, in + codec->sealed, plain);
+        codec->sealed += plain;
+    }
+    if (!err && whole) {
+        err = piece_encrypt(cipher, in + codec->sealed, from + head, whole);
+        codec->sealed += whole;
+    }
+    memcpy(in + at + head + whole, from + head + whole, n - head - whole);
+    return err;
+}
+
+/* The rest of a chunk that absorb has begun. */
+static gpg_error_t seal_rest(struct codec *codec, const struct block *block)
+{
+    uint8_t *rest = block->out + codec->sealed;
+    uint8_t *tag = block->out + block->n_in;
+    codec->begun = false;
+    return piece_seal(codec->cipher[0], rest, rest, block->n_in - codec->sealed, tag);
+}
+
 static gpg_error_t seal_block(void *context, unsigned worker, struct block *block)
 {
-    const struct codec *codec = context;
+    struct codec *codec = context;
     gcry_cipher_hd_t cipher = codec->cipher[worker];
     uint64_t index = block->index * codec->per_block;
     uint8_t *to = block->out;
     gpg_error_t err = 0;
     for (size_t done = 0; !err && done < block->n_in;) {
         size_t n = block->n_in - done < codec->chunk ? block->n_in - done : codec->chunk;
-        err = chunk_start(codec, cipher, index++);
-        if (!err)
-            err = piece_seal(cipher, to, block->in + done, n, to + n);
+        if (codec->begun)
+            err = seal_rest(codec, block);
+        else
+            err = seal_chunk(codec, cipher, index, to, block->in + done, n);
+        index++;
         to += n + AEAD_TAG_SIZE;
         done += n;
     }
@@ -410,11 +466,13 @@ gpg_error_t aead_sink_new(struct run *run, const struct aead_params *params, con
         goto out;
     }
     size_t block = self->codec.per_block * self->codec.chunk;
+    const bool in_place = self->codec.per_block == 1; /* no tag between chunks */
     self->job = (struct block_job){.context = &self->codec,
                                    .block_size = block,
                                    .out_size = block + (self->codec.per_block + 1) * AEAD_TAG_SIZE,
-                                   .in_place = self->codec.per_block == 1, /* no tag between chunks */
-                                   .work = seal_block};
+                                   .in_place = in_place,
+                                   .work = seal_block,
+                                   .absorb = in_place ? absorb : NULL};
     if (observer)
         self->job.observer[0] = *observer;
     err = block_sink_new(run, &self->job, self->codec.workers, takes_below, &self->stage);

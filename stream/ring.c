@@ -62,6 +62,7 @@ struct ring {
 
     /* The producer's own. */
     struct slot *filling; /* NULL: the next block has no slot yet */
+    bool absorbs;         /* the work on it begins while it is filled */
     size_t fill;          /* bytes in it */
     uint8_t *carry;       /* the bytes behind the block closed last: they begin the next */
     size_t carried;
@@ -506,6 +507,7 @@ static void ring_abandon(struct ring *ring)
 /* Begins the next block in the slot that is free for it. */
 static void producer_begin(struct ring *ring)
 {
+    ring->absorbs = ring->job.absorb && !ring->threaded && !ring->observers && !ring->job.hold;
     ring->filling = slot_of(ring, ring->closed);
     memcpy(ring->filling->in, ring->carry, ring->carried);
     ring->fill = ring->carried;
@@ -517,7 +519,7 @@ static void producer_close(struct ring *ring, size_t n_in, bool last)
 {
     struct slot *slot = ring->filling;
     bool in_place = slot->out == slot->in;
-    bool works_here = !ring->threaded || !ring->job.work;
+    bool works_here = !ring->threaded || !ring->job.work || ring->absorbs;
     ring->carried = ring->fill - n_in;
     memcpy(ring->carry, slot->in + n_in, ring->carried);
     /* Only the producer writes `closed`. */
@@ -542,6 +544,8 @@ static void producer_close(struct ring *ring, size_t n_in, bool last)
     ring->fill = 0;
     pthread_mutex_lock(&ring->lock);
     slot->done = works_here;
+    if (works_here && ring->threaded && ring->job.work)
+        ring->taken++; /* it was begun before there were helpers */
     ring->closed++;
     ring->ended = last;
     if (ring->is_sink)
@@ -670,7 +674,12 @@ static gpg_error_t block_sink_write(struct sink *sink, const void *bytes, size_t
             return sink_write(stage->below, from, n); /* a buffer would only copy */
         if (part > n)
             part = n;
-        memcpy(room, from, part);
+        if (ring->absorbs)
+            error = ring->job.absorb(ring->job.context, ring->closed, ring->filling->in, ring->fill, from, part);
+        else
+            memcpy(room, from, part);
+        if (error)
+            return error;
         ring->fill += part;
         from += part;
         n -= part;

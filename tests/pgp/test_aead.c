@@ -101,6 +101,31 @@ static void blocks_and_workers(void **state)
     run_free(run);
 }
 
+/* What is encrypted while it is written is the same, however it comes. */
+static void steps_of_writing(void **state)
+{
+    (void)state;
+    static const size_t steps[] = {1, 15, 16, 17, 33, 4099, 65536, 65537, 0};
+    const size_t n = AEAD_BLOCK_SIZE + 1003;
+    for (unsigned aead = AEAD_EAX; aead <= AEAD_GCM; aead++) {
+        const struct aead_params params = params_of(AEAD_SEIPD_2, aead, 12);
+        struct gathered first, other, back;
+        seal(NULL, &params, n, steps[0], 0, &first);
+        assert_int_equal(first.n, sealed_size(&params, n));
+        assert_int_equal(unseal(NULL, &params, first.bytes, first.n, 0, 0, &back), 0);
+        assert_int_equal(back.n, n);
+        assert_memory_equal(back.bytes, plain, n);
+        gathered_clear(&back);
+        for (size_t s = 1; s < ARRAY_SIZE(steps); s++) {
+            seal(NULL, &params, n, steps[s], 0, &other);
+            assert_int_equal(other.n, first.n);
+            assert_memory_equal(other.bytes, first.bytes, first.n);
+            gathered_clear(&other);
+        }
+        gathered_clear(&first);
+    }
+}
+
 /* SEALED is refused, and what was lent before is the true beginning. */
 static void expect_refused(struct run *run, const struct aead_params *params, const uint8_t *sealed, size_t n,
                            unsigned workers)
@@ -528,6 +553,7 @@ int main(void)
         cmocka_unit_test(vectors),
         cmocka_unit_test(lengths_and_steps),
         cmocka_unit_test(blocks_and_workers),
+        cmocka_unit_test(steps_of_writing),
         cmocka_unit_test(every_flip_and_cut_is_refused),
         cmocka_unit_test(order_is_kept),
         cmocka_unit_test(header_counts),

@@ -693,6 +693,106 @@ static void test_grows_in_place(void **state)
         }
 }
 
+/* Adds one to what is absorbed; the work adds one to the rest. */
+struct absorber {
+    bool absorbed[BLOCK]; /* of the block being filled */
+    size_t total;         /* octets absorbed */
+    uint64_t last;        /* the last block of which any were */
+    size_t fail_at;       /* fails when more than these were absorbed */
+};
+
+static gpg_error_t absorb(void *context, uint64_t index, uint8_t *in, size_t at, const uint8_t *from, size_t n)
+{
+    struct absorber *absorber = context;
+    assert_true(n && at + n <= BLOCK && index >= absorber->last);
+    absorber->last = index;
+    absorber->total += n;
+    for (size_t i = 0; i < n; i++) {
+        in[at + i] = (uint8_t)(from[i] + 1);
+        assert_false(absorber->absorbed[at + i]);
+        absorber->absorbed[at + i] = true;
+    }
+    return absorber->total > absorber->fail_at ? gpg_error(GPG_ERR_CHECKSUM) : 0;
+}
+
+static gpg_error_t rest_work(void *context, unsigned worker, struct block *block)
+{
+    struct absorber *absorber = context;
+    const bool mine = absorber->total && block->index <= absorber->last;
+    assert_true(!mine || worker == 0);
+    for (size_t i = 0; i < block->n_in; i++) {
+        if (!mine || !absorber->absorbed[i])
+            block->out[i] = (uint8_t)(block->in[i] + 1);
+        else
+            absorber->absorbed[i] = false;
+    }
+    return 0;
+}
+
+static void pass_nothing(void *context, const struct block *block)
+{
+    (void)context, (void)block;
+}
+
+/* Who works alone absorbs all, who gets helpers the first block, and where somebody observes nothing is absorbed. */
+static void test_absorbs(void **state)
+{
+    (void)state;
+    uint8_t bytes[WHOLE], expected[WHOLE];
+    fill(bytes, WHOLE);
+    for (size_t i = 0; i < WHOLE; i++)
+        expected[i] = (uint8_t)(bytes[i] + 1);
+    for (unsigned workers = 0; workers <= 4; workers++)
+        for (unsigned observed = 0; observed < 2; observed++)
+            for (size_t n = 0; n <= WHOLE; n++) {
+                struct absorber absorber = {.fail_at = SIZE_MAX};
+                const struct block_job job = {.context = &absorber,
+                                              .block_size = BLOCK,
+                                              .observer = {{.look = observed ? pass_nothing : NULL}},
+                                              .work = rest_work,
+                                              .absorb = absorb};
+                struct run *run = new_run();
+                struct sink *memory = memory_sink_new(SIZE_MAX), *sink;
+                bool freed;
+                size_t got;
+                sink = failing_sink_new(memory, SIZE_MAX, false, &freed);
+                assert_int_equal(block_sink_new(run, &job, workers, sink, &sink), 0);
+                assert_int_equal(write_in_steps(sink, bytes, n, 7), 0);
+                sink_free(sink);
+                const uint8_t *out = memory_sink_bytes(memory, &got);
+                assert_int_equal(got, n);
+                if (n)
+                    assert_memory_equal(out, expected, n);
+                assert_true(observed ? !absorber.total : absorber.total || !n);
+                if (!observed && n)
+                    assert_int_equal(absorber.last, workers ? 0 : blocks_of(n, 0) - 1);
+                sink_free(memory);
+                run_free(run);
+            }
+}
+
+static void test_absorbing_fails(void **state)
+{
+    (void)state;
+    uint8_t bytes[WHOLE];
+    fill(bytes, WHOLE);
+    for (size_t fail_at = 0; fail_at < WHOLE / 2 - 5; fail_at++) {
+        struct absorber absorber = {.fail_at = fail_at};
+        const struct block_job job = {.context = &absorber, .block_size = BLOCK, .work = rest_work, .absorb = absorb};
+        struct sink *memory = memory_sink_new(SIZE_MAX), *sink;
+        bool freed;
+        size_t got;
+        sink = failing_sink_new(memory, SIZE_MAX, false, &freed);
+        assert_int_equal(block_sink_new(NULL, &job, 0, sink, &sink), 0);
+        assert_int_equal(gpg_err_code(write_in_steps(sink, bytes, WHOLE, 5)), GPG_ERR_CHECKSUM);
+        sink_free(sink);
+        assert_true(freed);
+        memory_sink_bytes(memory, &got);
+        assert_true(got % BLOCK == 0 && got <= 2 * fail_at); /* every other step is not absorbed */
+        sink_free(memory);
+    }
+}
+
 static gpg_error_t greedy_work(void *context, unsigned worker, struct block *block)
 {
     (void)context;
@@ -894,6 +994,8 @@ int main(void)
         cmocka_unit_test(test_borrowed_source_goes_on),
         cmocka_unit_test(test_bare_boundary),
         cmocka_unit_test(test_grows_in_place),
+        cmocka_unit_test(test_absorbs),
+        cmocka_unit_test(test_absorbing_fails),
         cmocka_unit_test(test_emit),
         cmocka_unit_test(test_observers),
         cmocka_unit_test(test_source_is_observed),
