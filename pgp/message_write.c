@@ -9,6 +9,7 @@
 #include "literal.h"
 #include "mdc.h"
 
+#include "stream/prelude.h"
 #include "stream/ring.h"
 
 #include <stdlib.h>
@@ -36,7 +37,6 @@ struct message_sink {
     struct hash_set *hashes;
     struct signing *signing; /* one for each signer */
     struct session_key session_key;
-    struct sink *esks;    /* encrypted session keys, in memory until everything else stands */
     struct sink *packets; /* takes the packets inside compression and encryption, down to BELOW; digests are taken of
                              the blocks of the first ring on the way */
     struct sink *content; /* takes what is signed: literal, which borrows PACKETS */
@@ -155,45 +155,53 @@ static gpg_error_t copy_session_key(const struct session_key *given, enum cipher
     return ret->key ? 0 : gpg_error(GPG_ERR_ENOMEM);
 }
 
-static gpg_error_t write_skesk(struct message_sink *self, const struct secret *passphrase, bool direct)
+/* As gpg -c: a single passphrase makes the session key itself. */
+static bool is_direct(const struct message_params *params)
+{
+    return params->protection == PROTECT_SEIPD_1 && params->passphrase_n == 1 && !params->recipient_n &&
+           !params->session_key;
+}
+
+static gpg_error_t write_skesk(struct message_sink *self, const struct secret *passphrase, struct sink *esks)
 {
     const struct message_params *params = self->params;
     struct s2k s2k = params->s2k;
     gcry_create_nonce(s2k.salt, sizeof s2k.salt);
-    if (direct)
-        return skesk_write_direct(message_failure(self), passphrase, &s2k, params->cipher, self->esks,
-                                  &self->session_key);
+    if (is_direct(params))
+        return skesk_write_direct(message_failure(self), passphrase, &s2k, params->cipher, esks, &self->session_key);
     unsigned version = params->protection == PROTECT_SEIPD_2 ? 6 : params->protection == PROTECT_PACKET_20 ? 5 : 4;
     return skesk_write(message_failure(self), version, passphrase, &s2k, params->cipher, params->aead,
-                       &self->session_key, self->esks);
+                       &self->session_key, esks);
 }
 
-/* Makes the session key and encrypts it for everybody. */
-static gpg_error_t make_esks(struct message_sink *self)
+/* Encrypts the session key for everybody. */
+static gpg_error_t write_esks(void *context, struct sink *esks)
 {
+    struct message_sink *self = context;
     const struct message_params *params = self->params;
+    const unsigned version = params->protection == PROTECT_SEIPD_2 ? 6 : 3;
     gpg_error_t error = 0;
-    if (!params->recipient_n && !params->passphrase_n && !params->session_key)
-        return gpg_error(GPG_ERR_INV_ARG);
-    self->esks = memory_sink_new(ESKS_MAX);
-    if (!self->esks)
-        return gpg_error_from_syserror();
-    /* As gpg -c: a single passphrase makes the session key itself. */
-    bool direct = params->protection == PROTECT_SEIPD_1 && params->passphrase_n == 1 && !params->recipient_n &&
-                  !params->session_key;
-    if (params->session_key)
-        error = copy_session_key(params->session_key, params->cipher, &self->session_key);
-    else if (!direct)
-        error = session_key_new(params->cipher, &self->session_key);
-    unsigned version = params->protection == PROTECT_SEIPD_2 ? 6 : 3;
     for (size_t i = 0; i < params->recipient_n && !error; i++)
         error = pkesk_write(message_failure(self), version, params->recipients[i].key, params->recipients[i].hidden,
-                            &self->session_key, self->esks);
+                            &self->session_key, esks);
     for (size_t i = 0; i < params->passphrase_n && !error; i++)
-        error = write_skesk(self, params->passphrases[i], direct);
-    if (!error && params->session_key_made)
-        params->session_key_made(params->context, &self->session_key);
+        error = write_skesk(self, params->passphrases[i], esks);
     return error;
+}
+
+static gpg_error_t make_session_key(struct message_sink *self)
+{
+    const struct message_params *params = self->params;
+    if (!params->recipient_n && !params->passphrase_n && !params->session_key)
+        return gpg_error(GPG_ERR_INV_ARG);
+    for (size_t i = 0; i < params->recipient_n; i++) {
+        if (!key_can_encrypt_algo(params->recipients[i].key))
+            return fail(message_failure(self), gpg_error(GPG_ERR_WRONG_PUBKEY_ALGO),
+                        "a recipient's key is of an algorithm that cannot encrypt");
+    }
+    if (params->session_key)
+        return copy_session_key(params->session_key, params->cipher, &self->session_key);
+    return is_direct(params) ? 0 : session_key_new(params->cipher, &self->session_key);
 }
 
 /* ---- stages; each takes *CHAIN, puts itself on top of it, and leaves NULL there on failure ---- */
@@ -208,6 +216,19 @@ static gpg_error_t stage_armor(const struct message_sink *self, struct sink **ch
     struct sink *below = *chain;
     *chain = NULL;
     return armor_sink_new(params->detached ? "PGP SIGNATURE" : "PGP MESSAGE", params->comments, crc, below, chain);
+}
+
+/* What the session key is encrypted with takes its time: 0.5 ms for a key, 50 ms for a passphrase (measured). Nobody
+ * needs it before the first encrypted block comes out, unless the passphrase makes the session key. */
+static gpg_error_t stage_esks(struct message_sink *self, struct sink **chain)
+{
+    struct run *run = self->params->jobs && !is_direct(self->params) ? self->run : NULL;
+    struct sink *below = *chain;
+    *chain = NULL;
+    gpg_error_t error = prelude_sink_new(run, write_esks, self, ESKS_MAX, below, chain);
+    if (!error && self->params->session_key_made)
+        self->params->session_key_made(self->params->context, &self->session_key);
+    return error;
 }
 
 /* Parts of packets with AEAD: who seeks reads each part's length, so they are many times what a disk reads at once, and
@@ -285,8 +306,8 @@ static gpg_error_t stage_digests(const struct message_sink *self, const struct b
     return block_sink_new(self->run, &job, self->params->jobs ? 1 : 0, below, chain);
 }
 
-/* Everything from the packets inside down to BELOW. Nothing comes to BELOW but the encrypted session keys: what the
- * packets' first octets are waits in the stages. */
+/* Everything from the packets inside down to BELOW, to which nothing comes yet: what the packets' first octets are
+ * waits in the stages. */
 static gpg_error_t build_packets(struct message_sink *self, struct sink *takes_below)
 {
     const struct message_params *params = self->params;
@@ -294,7 +315,8 @@ static gpg_error_t build_packets(struct message_sink *self, struct sink *takes_b
     gpg_error_t error = 0;
     if (params->armor)
         error = stage_armor(self, &chain);
-    struct sink *bottom = chain;
+    if (!error && !params->detached && params->protection != PROTECT_NONE)
+        error = stage_esks(self, &chain);
     if (!error && !params->detached) {
         const bool compressed = params->compress != COMPRESS_NONE;
         const struct block_observer digests =
@@ -310,11 +332,6 @@ static gpg_error_t build_packets(struct message_sink *self, struct sink *takes_b
             error = stage_compress(self, observer, &chain);
     }
     self->packets = chain;
-    if (!error && self->esks) {
-        size_t n;
-        const uint8_t *bytes = memory_sink_bytes(self->esks, &n);
-        error = sink_write(bottom, bytes, n);
-    }
     return error;
 }
 
@@ -413,7 +430,6 @@ static void message_sink_free(struct sink *sink)
     struct message_sink *self = CONTAINER(sink, struct message_sink, sink);
     sink_free(self->content);
     sink_free(self->packets);
-    sink_free(self->esks);
     session_key_clear(&self->session_key);
     hash_set_free(self->hashes);
     free(self->signing);
@@ -442,7 +458,7 @@ gpg_error_t message_sink_new(struct run *run, const struct message_params *param
     self->params = params;
     error = prepare_signatures(self);
     if (!error && params->protection != PROTECT_NONE && !params->detached)
-        error = make_esks(self);
+        error = make_session_key(self);
     if (error)
         goto out;
     error = build_packets(self, takes_below);

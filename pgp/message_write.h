@@ -57,14 +57,15 @@ struct message_params {
     uint32_t now;                          /* time of the signatures */
     unsigned jobs;                         /* 0: no threads at all; else workers for compression and AEAD */
     void (*signed_one)(void *context, const struct signature_made *made);
-    /* The session key in use, told before the first byte (--show-session-key); may be NULL. */
+    /* The session key in use, told before the first byte, from message_sink_new (--show-session-key); may be NULL. */
     void (*session_key_made)(void *context, const struct session_key *session_key);
     void *context;
 };
 
 /* PARAMS and what it points to are borrowed until the sink is freed. RUN gives the failure slot and is needed for jobs
- * > 0. Everything that can fail early (unknown algorithms, public-key encryption, passphrases) happens here, before the
- * first byte is written below. finish makes the signatures, on the caller's thread, and finishes what is below.
+ * > 0. What can be known early (unknown algorithms, keys that cannot encrypt) fails here. Nothing is written below
+ * before the session key is encrypted for everybody, which with jobs > 0 is done meanwhile on a thread of its own.
+ * finish makes the signatures, on the caller's thread, and finishes what is below.
  *
  * The bytes do not depend on jobs and on the sizes of the writes, but for what is random in them. Detached: neither
  * compression nor encryption. GPG_ERR_INV_ARG: protection without anybody who could open it. A message with neither
