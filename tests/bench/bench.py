@@ -237,7 +237,7 @@ def forget_files(before):
 
 
 JOBS = ("encrypt", "sign", "default", "extract", "seipd1", "verify", "text-create", "text-default", "text-extract",
-        "small", "cold", "start", "growth")
+        "plain-default", "plain-extract", "small", "cold", "start", "growth")
 
 
 class Bench:
@@ -325,29 +325,39 @@ class Bench:
         tree = self.data.text()
         r = self.run("text-create", [self.set.tar(tree), self.set.ours("gpgtar --create", "--create", tree),
                                      *self.set.packers(tree, without=["tar"])], tree,
-                     f"plain tar of {tree.files} text files")
+                     f"plain tar of headers and documentation, {tree.files} files")
         self.rows.append(ratio_row("text-create", "--create / GNU tar", 1.0, named(r, "gpgtar --create"),
                                    named(r, "tar")))
 
     def text_default(self):
-        tree = self.data.text()
-        r = self.run("text-default", [self.set.tar(tree), self.set.limit("deflate", tree),
-                                      self.set.ours("gpgtar -es", "-es --force-ocb", tree),
-                                      *self.set.signers(tree, compress=True)], tree,
-                     f"sign + encrypt with default options, {tree.files} text files")
-        self.rows.append(ratio_row("text-default", "default options / GNU tar plain", 1.8, named(r, "gpgtar -es"),
+        self.text_default_of("text-default", self.data.text(), "headers and documentation")
+
+    def text_extract(self):
+        self.text_extract_of("text-extract", self.data.text(), "headers and documentation")
+
+    def plain_default(self):
+        self.text_default_of("plain-default", self.data.plain_text(), "text alone")
+
+    def plain_extract(self):
+        self.text_extract_of("plain-extract", self.data.plain_text(), "text alone")
+
+    def text_default_of(self, job, tree, what):
+        r = self.run(job, [self.set.tar(tree), self.set.limit("deflate", tree),
+                           self.set.ours("gpgtar -es", "-es --force-ocb", tree),
+                           *self.set.signers(tree, compress=True)], tree,
+                     f"sign + encrypt with default options, {what}, {tree.files} files")
+        self.rows.append(ratio_row(job, "default options / GNU tar plain", 1.8, named(r, "gpgtar -es"),
                                    named(r, "tar")))
         gpg, ours = named(r, "tar | gpg -s"), named(r, "gpgtar -es")
         if gpg and gpg.output and ours.output:
-            self.rows.append(Row("text-default", "size of the output / gpg's", 1.1, ours.output / gpg.output))
+            self.rows.append(Row(job, "size of the output / gpg's", 1.1, ours.output / gpg.output))
 
-    def text_extract(self):
-        tree = self.data.text()
-        archive = self.set.archive("text", "-es --force-ocb", tree)
-        r = self.run("text-extract", [self.set.untar(tree), self.set.ours_extract("gpgtar -d", archive),
-                                      *self.set.extracters(tree, compress=True)], tree,
-                     f"extract signed + compressed, {tree.files} text files")
-        self.rows.append(ratio_row("text-extract", "extract / tar xf of the plain tar", 1.5, named(r, "gpgtar -d"),
+    def text_extract_of(self, job, tree, what):
+        archive = self.set.archive(job, "-es --force-ocb", tree)
+        r = self.run(job, [self.set.untar(tree), self.set.ours_extract("gpgtar -d", archive),
+                           *self.set.extracters(tree, compress=True)], tree,
+                     f"extract signed + compressed, {what}, {tree.files} files")
+        self.rows.append(ratio_row(job, "extract / tar xf of the plain tar", 1.5, named(r, "gpgtar -d"),
                                    named(r, "tar xf")))
 
     def small(self):
