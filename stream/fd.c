@@ -14,6 +14,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+/* Bytes that a pipe is to hold. With the 64 KiB that it begins with, the two programs wake one another so often that
+ * the pipe costs more than what they do: an archive piped from one gpgtar to another takes 1.8 s a GB with 64 KiB,
+ * 1.1 s with 256 KiB, 0.9 s with this and with 1 MiB. */
+#define PIPE_SIZE (512 * 1024)
+
 /* What read and write have to know about a descriptor. */
 struct descriptor {
     struct run *run;
@@ -44,6 +49,8 @@ static gpg_error_t descriptor_init(struct descriptor *descriptor, struct run *ru
     /* A pipe that polls writable has room for this much (pipe(7)); a terminal is treated alike. */
     bool little = S_ISFIFO(status.st_mode) || (S_ISCHR(status.st_mode) && isatty(fd));
     descriptor->chunk = little ? PIPE_BUF : SSIZE_MAX;
+    if (S_ISFIFO(status.st_mode) && fcntl(fd, F_GETPIPE_SZ) < PIPE_SIZE)
+        (void)fcntl(fd, F_SETPIPE_SZ, PIPE_SIZE); /* only a user with very many pipes may not */
     return 0;
 }
 

@@ -378,6 +378,37 @@ static void test_whole_file(void **state)
     assert_int_equal(gpg_err_code(file_read_whole(NULL, "/tmp", 9, &read, &n)), GPG_ERR_EISDIR);
 }
 
+/* A pipe holds more behind either end, what is in it stays there, and a larger one is left as it is. */
+static void test_wide_pipes(void **state)
+{
+    (void)state;
+    for (unsigned reads = 0; reads < 2; reads++)
+        for (int size = 4096; size <= 1 << 20; size *= 16) {
+            int ends[2];
+            struct source *source = NULL;
+            struct sink *sink = NULL;
+            uint8_t back[LENGTH];
+            size_t got;
+            assert_int_equal(pipe(ends), 0);
+            assert_int_equal(fcntl(ends[1], F_SETPIPE_SZ, size), size);
+            assert_int_equal(write(ends[1], bytes, LENGTH), LENGTH);
+            if (reads)
+                assert_int_equal(fd_source_new(NULL, ends[0], "x", false, 0, &source), 0);
+            else
+                assert_int_equal(fd_sink_new(NULL, ends[1], "x", false, &sink), 0);
+            assert_int_equal(fcntl(ends[0], F_GETPIPE_SZ), size > 512 * 1024 ? size : 512 * 1024);
+            if (reads)
+                assert_int_equal(source_read(source, back, LENGTH, &got), 0);
+            else
+                assert_int_equal(read(ends[0], back, LENGTH), LENGTH);
+            assert_memory_equal(back, bytes, LENGTH);
+            source_free(source);
+            sink_free(sink);
+            close(ends[0]);
+            close(ends[1]);
+        }
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -389,7 +420,7 @@ int main(void)
         cmocka_unit_test(test_not_closed),    cmocka_unit_test(test_read_error),
         cmocka_unit_test(test_write_error),   cmocka_unit_test(test_large_write_to_pipes_and_sockets),
         cmocka_unit_test(test_cancel_wakes),  cmocka_unit_test(test_full),
-        cmocka_unit_test(test_whole_file),
+        cmocka_unit_test(test_whole_file),    cmocka_unit_test(test_wide_pipes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
