@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "bzip2.h"
 
+#include "expand.h"
+
 #include "stream/ring.h"
 
 #include <bzlib.h>
@@ -205,87 +207,40 @@ out:
 #define EXPANDED_MAX (128 * 1024)
 
 struct bunzip2_source {
-    struct source source;
-    struct failure *failure;
-    struct source *body; /* borrowed */
-    bool done;
-    bool more; /* the buffer was full */
-    size_t n;
-    size_t at;
+    struct expand_source expand;
     bz_stream bz;
-    char expanded[EXPANDED_MAX];
+    uint8_t expanded[EXPANDED_MAX];
 };
 
-static gpg_error_t bunzip2_bad(struct bunzip2_source *bunzip2, const char *why)
+static gpg_error_t bunzip2_step(struct expand_source *expand, struct expand_step *step)
 {
-    return fail(bunzip2->failure, gpg_error(GPG_ERR_COMPR_FAILED), "the compressed data is damaged: %s", why);
-}
-
-/* Expands what BODY lends into the empty buffer. */
-static gpg_error_t expand_some(struct bunzip2_source *bunzip2)
-{
-    const void *bytes = NULL;
-    size_t n = 0;
-    gpg_error_t error = source_peek(bunzip2->body, &bytes, &n);
-    if (error)
-        return error;
-    unsigned avail = n < UINT_MAX ? (unsigned)n : UINT_MAX;
-    bool more = bunzip2->more;
-    bunzip2->bz.next_in = (char *)(uintptr_t)bytes;
-    bunzip2->bz.avail_in = avail;
-    bunzip2->bz.next_out = bunzip2->expanded;
-    bunzip2->bz.avail_out = EXPANDED_MAX;
-    int result = BZ2_bzDecompress(&bunzip2->bz);
+    bz_stream *bz = &CONTAINER(expand, struct bunzip2_source, expand)->bz;
+    unsigned avail = step->in_n < UINT_MAX ? (unsigned)step->in_n : UINT_MAX;
+    unsigned room = step->out_n < UINT_MAX ? (unsigned)step->out_n : UINT_MAX;
+    bz->next_in = (char *)(uintptr_t)step->in;
+    bz->avail_in = avail;
+    bz->next_out = (char *)step->out;
+    bz->avail_out = room;
+    int result = BZ2_bzDecompress(bz);
     if (result == BZ_MEM_ERROR)
         return gpg_error(GPG_ERR_ENOMEM);
     if (result != BZ_OK && result != BZ_STREAM_END)
-        return bunzip2_bad(bunzip2, result == BZ_DATA_ERROR ? "a checksum is wrong" : "this is no bzip2 data");
-    bunzip2->done = result == BZ_STREAM_END;
-    bunzip2->more = !bunzip2->bz.avail_out;
-    bunzip2->n = EXPANDED_MAX - bunzip2->bz.avail_out;
-    bunzip2->at = 0;
-    if (!n && !bunzip2->n && !bunzip2->done && !more)
-        return fail(bunzip2->failure, gpg_error(GPG_ERR_TRUNCATED), "the compressed data ends early");
-    source_consume(bunzip2->body, avail - bunzip2->bz.avail_in);
-    if (!bunzip2->done)
-        return 0;
-    error = source_peek(bunzip2->body, &bytes, &n);
-    if (!error && n)
-        error = bunzip2_bad(bunzip2, "something follows its end");
-    return error;
-}
-
-static gpg_error_t bunzip2_source_peek(struct source *source, const void **ret_bytes, size_t *ret_n)
-{
-    struct bunzip2_source *bunzip2 = CONTAINER(source, struct bunzip2_source, source);
-    while (bunzip2->at == bunzip2->n && !bunzip2->done) {
-        gpg_error_t error = expand_some(bunzip2);
-        if (error)
-            return error;
-    }
-    *ret_bytes = bunzip2->expanded + bunzip2->at;
-    *ret_n = bunzip2->n - bunzip2->at;
+        return expand_damaged(expand, result == BZ_DATA_ERROR ? "a checksum is wrong" : "this is no bzip2 data");
+    step->done = result == BZ_STREAM_END;
+    step->full = !bz->avail_out;
+    step->made = room - bz->avail_out;
+    step->used = avail - bz->avail_in;
     return 0;
 }
 
-static void bunzip2_source_consume(struct source *source, size_t n)
+static void bunzip2_free(struct expand_source *expand)
 {
-    CONTAINER(source, struct bunzip2_source, source)->at += n;
-}
-
-static void bunzip2_source_free(struct source *source)
-{
-    struct bunzip2_source *bunzip2 = CONTAINER(source, struct bunzip2_source, source);
+    struct bunzip2_source *bunzip2 = CONTAINER(expand, struct bunzip2_source, expand);
     BZ2_bzDecompressEnd(&bunzip2->bz);
     free(bunzip2);
 }
 
-static const struct source_ops bunzip2_source_ops = {
-    .peek = bunzip2_source_peek,
-    .consume = bunzip2_source_consume,
-    .finish = source_drain,
-    .free = bunzip2_source_free,
-};
+static const struct expand_ops bunzip2_ops = {.step = bunzip2_step, .free = bunzip2_free};
 
 gpg_error_t bunzip2_source_new(struct failure *failure, struct source *borrows_body, struct source **ret)
 {
@@ -296,9 +251,10 @@ gpg_error_t bunzip2_source_new(struct failure *failure, struct source *borrows_b
         free(bunzip2);
         return gpg_error(GPG_ERR_ENOMEM);
     }
-    source_init(&bunzip2->source, &bunzip2_source_ops);
-    bunzip2->failure = failure;
-    bunzip2->body = borrows_body;
-    *ret = &bunzip2->source;
+    expand_source_init(&bunzip2->expand, &bunzip2_ops, failure, borrows_body);
+    bunzip2->expand.buffer = bunzip2->expanded;
+    bunzip2->expand.size = EXPANDED_MAX;
+    bunzip2->expand.direct_min = EXPANDED_MAX;
+    *ret = &bunzip2->expand.source;
     return 0;
 }

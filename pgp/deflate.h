@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* deflate: ZIP (raw deflate, RFC 1951) and ZLIB (RFC 1950) as OpenPGP uses them (RFC 9580 5.6).
+/* deflate: writes ZIP (raw deflate, RFC 1951) and ZLIB (RFC 1950) as OpenPGP uses them (RFC 9580 5.6).
  *
  * Compression works on independent blocks in parallel, so the bytes do not depend on the number of workers. The parts
  * of a block that do not look as if they could shrink, such as files that are compressed already, are stored, and the
@@ -33,15 +33,5 @@
 MUST_CHECK gpg_error_t deflate_sink_new(struct run *run, enum compress_algo algo, int level, unsigned workers,
                                         const struct block_observer *observer, struct sink *takes_below,
                                         struct sink **ret);
-
-/* Inflates BODY (borrowed) as it is pulled, in constant memory (about 230 KiB); finish reads to the end of the deflate
- * data and does not finish BODY. What follows the end in BODY is an error for ZLIB; for ZIP it is left alone, because
- * Sequoia hides the length of its messages behind padding there. GPG_ERR_COMPR_FAILED: damaged, a wrong Adler-32
- * (ZLIB), a preset dictionary. GPG_ERR_TRUNCATED: BODY ends before the deflate data does; gpg tolerates that, we do
- * not. */
-MUST_CHECK gpg_error_t inflate_source_new(struct failure *failure, enum compress_algo algo, struct source *borrows_body,
-                                          struct source **ret);
-/* For ZIP too, what follows the end is an error. To be called before the first peek. */
-void inflate_source_no_padding(struct source *inflate);
 
 #endif

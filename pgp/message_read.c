@@ -11,7 +11,7 @@
 #include "aead.h"
 #include "armor.h"
 #include "bzip2.h"
-#include "deflate.h"
+#include "inflate.h"
 #include "esk_set.h"
 #include "framing.h"
 #include "mdc.h"

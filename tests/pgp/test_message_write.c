@@ -3,7 +3,7 @@
 #include "samples.h"
 
 #include "pgp/bzip2.h"
-#include "pgp/deflate.h"
+#include "pgp/inflate.h"
 #include "pgp/framing.h"
 #include "pgp/literal.h"
 #include "pgp/mdc.h"
