@@ -62,22 +62,27 @@ static void lengths_contents_levels(void **state)
 
 static void bytes_do_not_depend_on_workers(void **state)
 {
+    static const int levels[] = {-1, 1, 3, 6};
     uint8_t *bytes = malloc(LENGTH_MAX);
     struct run *run = run_new();
     (void)state;
     assert_non_null(bytes);
     assert_non_null(run);
-    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
-        struct gathered alone, out;
-        fill(bytes, lengths[i], MIXED);
-        compress_to(NULL, COMPRESS_ZLIB, -1, 0, bytes, lengths[i], 0, &alone);
-        for (unsigned workers = 1; workers < 5; workers++) {
-            compress_to(run, COMPRESS_ZLIB, -1, workers, bytes, lengths[i], 9999 * workers, &out);
-            check_content(&out, alone.bytes, alone.n);
-            gathered_clear(&out);
+    run_set_processors(run, 4);
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
+        for (size_t j = 0; j < ARRAY_SIZE(levels); j++) {
+            struct gathered alone, out;
+            fill(bytes, lengths[i], MIXED);
+            for (size_t at = 5000; at + 9000 < lengths[i]; at += 20000) /* so that there are short segments */
+                fill_random(bytes + at, 9000, at);
+            compress_to(NULL, COMPRESS_ZLIB, levels[j], 0, bytes, lengths[i], 0, &alone);
+            for (unsigned workers = 1; workers < 5; workers++) {
+                compress_to(run, COMPRESS_ZLIB, levels[j], workers, bytes, lengths[i], 9999 * workers, &out);
+                check_content(&out, alone.bytes, alone.n);
+                gathered_clear(&out);
+            }
+            gathered_clear(&alone);
         }
-        gathered_clear(&alone);
-    }
     run_free(run);
     free(bytes);
 }
@@ -129,7 +134,7 @@ static void dense_files_are_stored(void **state)
     free(bytes);
 }
 
-/* Base64 and bytes that use seven eighths of the values can be made smaller, if by little, and are. */
+/* Base64 and octets that use three quarters of the values can be made smaller, if by little, and are. */
 static void nearly_dense_is_deflated(void **state)
 {
     (void)state;
@@ -194,12 +199,31 @@ static void refuses_arguments(void **state)
     assert_int_equal(out.freed, 1);
 }
 
+/* Pages that all begin with something random are not random. */
+static void pages_are_deflated(void **state)
+{
+    static uint8_t bytes[DEFLATE_BLOCK_SIZE];
+    struct gathered out;
+    (void)state;
+    fill_text(bytes, sizeof bytes, 5);
+    for (size_t at = 0; at + 1000 <= sizeof bytes; at += 4096)
+        fill_random(bytes + at, 1000, at);
+    compress_to(NULL, COMPRESS_ZIP, -1, 0, bytes, sizeof bytes, 0, &out);
+    check_with_zlib(COMPRESS_ZIP, &out, bytes, sizeof bytes);
+    assert_true(out.n < sizeof bytes / 2);
+    gathered_clear(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lengths_contents_levels),  cmocka_unit_test(bytes_do_not_depend_on_workers),
-        cmocka_unit_test(ramp_is_compressed),       cmocka_unit_test(dense_files_are_stored),
-        cmocka_unit_test(nearly_dense_is_deflated), cmocka_unit_test(sink_fails),
+        cmocka_unit_test(lengths_contents_levels),
+        cmocka_unit_test(bytes_do_not_depend_on_workers),
+        cmocka_unit_test(ramp_is_compressed),
+        cmocka_unit_test(dense_files_are_stored),
+        cmocka_unit_test(nearly_dense_is_deflated),
+        cmocka_unit_test(pages_are_deflated),
+        cmocka_unit_test(sink_fails),
         cmocka_unit_test(refuses_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
