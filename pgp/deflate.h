@@ -3,8 +3,7 @@
  *
  * Compression works on independent blocks in parallel, so the bytes do not depend on the number of workers. The parts
  * of a block that do not look as if they could shrink, such as files that are compressed already, are stored, and the
- * whole block where it does not shrink. ISA-L does the fast levels and inflate where it is
- * built in, zlib the rest. */
+ * whole block where it does not shrink. ISA-L does the fast levels where it is built in, zlib the rest. */
 #ifndef PGP_DEFLATE_H
 #define PGP_DEFLATE_H
 

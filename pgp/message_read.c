@@ -11,9 +11,9 @@
 #include "aead.h"
 #include "armor.h"
 #include "bzip2.h"
-#include "inflate.h"
 #include "esk_set.h"
 #include "framing.h"
+#include "inflate.h"
 #include "mdc.h"
 #include "verdict.h"
 

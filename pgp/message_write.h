@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* message_write: an OpenPGP message made in one pass: literal, signed, compressed, encrypted, armored, as asked for.
  *
- *   bytes ▸ literal ▸ ([compress ×N]) ▸ ([aead ×M] | [mdc]) ▸ framing ▸ (armor) ▸ below
- *   one-pass packets ▸ ┘ ◂ signatures
+ *   bytes ▸ literal ▸ ([compress ×N]) ▸ ([aead ×M] | [mdc]) ▸ framing ▸ prelude ▸ (armor) ▸ below
+ *   one-pass packets ▸ ┘ ◂ signatures                         encrypted session keys ▸ ┘
  *
  * […] are rings (stream/ring.h), with threads where there are jobs. Digests for signatures are taken of the blocks in
  * the first of them; where there is none, in one of their own. */
@@ -64,16 +64,17 @@ struct message_params {
 
 /* PARAMS and what it points to are borrowed until the sink is freed. RUN gives the failure slot and is needed for jobs
  * > 0. What can be known early (unknown algorithms, keys that cannot encrypt) fails here. Nothing is written below
- * before the session key is encrypted for everybody, which with jobs > 0 is done meanwhile on a thread of its own.
- * finish makes the signatures, on the caller's thread, and finishes what is below.
+ * before the session key is encrypted for everybody, which with jobs > 0 and several processors is done meanwhile on a
+ * thread of its own, unless a single passphrase makes the session key. finish makes the signatures, on the caller's
+ * thread, and finishes what is below.
  *
  * The bytes do not depend on jobs and on the sizes of the writes, but for what is random in them. Detached: neither
  * compression nor encryption. GPG_ERR_INV_ARG: protection without anybody who could open it. A message with neither
  * protection nor signers is made if asked for: it is for the caller to refuse.
  *
  * Memory besides the keys: 0.2 MiB for framing; with signers and jobs 1 MiB; deflate (2·jobs + 2) · 0.5 + jobs · 0.6
- * MiB; AEAD 2 MiB for AES in OCB or GCM, else (2·jobs + 2) · 0.5 MiB, and more with chunks above 256 KiB. With 2 jobs
- * and the usual algorithms that is 8 MiB, with 16 jobs 30 MiB. */
+ * MiB; AEAD 2 MiB for AES in OCB or GCM, else (2·jobs + 2) · 0.5 MiB, and more with chunks above 256 KiB. An S2K with
+ * Argon2 has its own at the same time. With 2 jobs and the usual algorithms that is 8 MiB, with 16 jobs 30 MiB. */
 MUST_CHECK gpg_error_t message_sink_new(struct run *run, const struct message_params *params, struct sink *takes_below,
                                         struct sink **ret);
 

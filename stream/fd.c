@@ -50,7 +50,7 @@ static gpg_error_t descriptor_init(struct descriptor *descriptor, struct run *ru
     bool little = S_ISFIFO(status.st_mode) || (S_ISCHR(status.st_mode) && isatty(fd));
     descriptor->chunk = little ? PIPE_BUF : SSIZE_MAX;
     if (S_ISFIFO(status.st_mode) && fcntl(fd, F_GETPIPE_SZ) < PIPE_SIZE)
-        (void)fcntl(fd, F_SETPIPE_SZ, PIPE_SIZE); /* only a user with very many pipes may not */
+        (void)fcntl(fd, F_SETPIPE_SZ, PIPE_SIZE); /* only a help: who has very many pipes may not */
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* fd: source and sink on a descriptor. EINTR, short reads and writes, and non-blocking descriptors are dealt with here;
- * a wait on a pipe, socket or terminal ends when the run is cancelled. */
+ * a wait on a pipe, socket or terminal ends when the run is cancelled. Pipes are made to hold 512 KiB where the system
+ * lets us, and stay so for whoever else has them. */
 #ifndef STREAM_FD_H
 #define STREAM_FD_H
 

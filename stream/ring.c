@@ -300,7 +300,7 @@ static bool find_task(struct ring *ring, bool caller, struct task *ret)
 {
     if (status(ring))
         return false;
-    const bool move_first = !ring->is_sink && !caller && ring->closed - ring->released <= ring->n_slots / 2;
+    const bool move_first = !ring->is_sink && !caller && ring->closed - ring->released < ring->n_slots / 2;
     if (move_first && find_move(ring, ret))
         return true;
     return find_work(ring, ret) || find_move(ring, ret);

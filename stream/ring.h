@@ -44,7 +44,8 @@ struct block_job {
     gpg_error_t (*work)(void *context, unsigned worker, struct block *block);
     /* Optional, for sinks that work in place: moves N bytes that are written from FROM to their place, AT bytes behind
      * the begin of the block IN, and may do a part of the work on them on the way. Only where the caller does the work,
-     * as worker 0, and nobody observes; the work gets the block afterwards as any other. Bytes that were put into room
+     * as worker 0, which he does for block 0 at least, where nobody observes and HOLD is 0; the work gets the block
+     * afterwards as any other. Bytes that were put into room
      * lent do not come here. */
     gpg_error_t (*absorb)(void *context, uint64_t index, uint8_t *in, size_t at, const uint8_t *from, size_t n);
     /* Optional: called for each block in stream order after its work, by who takes blocks out; may change

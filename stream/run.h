@@ -24,10 +24,10 @@ void run_free(struct run *run);
 unsigned run_processors(const struct run *run);
 void run_set_processors(struct run *run, unsigned n);
 
-/* How many threads a stage that wants WANTED may start: with the caller and those of other stages there are no more
- * than processors, or two where there is only one, because a thread that does what has to be done in order should not
- * have to wait for a processor (10 to 30 % of the time, measured). Where there are two or more to give, one is left for
- * the next stage that asks. May be 0. */
+/* How many threads a stage that wants WANTED may start: with the caller and those that other stages claimed there are
+ * no more than processors, or two where there is only one, because a thread that does what has to be done in order
+ * should not have to wait for a processor (10 to 30 % of the time, measured). Where there are two or more to give, one
+ * is left for the next stage that asks. May be 0. */
 unsigned run_claim_helpers(struct run *run, unsigned wanted);
 void run_return_helpers(struct run *run, unsigned n);
 

@@ -59,8 +59,8 @@ class Data:
         return Tree(parent, "random", 5, 5 * each)
 
     def text(self):
-        """Headers and documentation of this system as they are, a fifth of it compressed already: zlib's level 6 leaves 37 %
-        of it. What is missing is made up by more copies."""
+        """Headers and documentation of this system as they are, a fifth of it compressed already: zlib's level 6 leaves
+        37 % of it. What is missing is made up by more copies."""
         return self.once("text", lambda parent: self.make_text(parent, self.all_files))
 
     def plain_text(self):

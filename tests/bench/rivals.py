@@ -237,7 +237,7 @@ class Rivals:
         """Each program opens what it wrote itself: gpg before 2.3 cannot read OCB."""
         made = {}
         for command in self.signers(tree, compress):
-            path = os.path.join(self.scratch, re.sub(r"\W+", "-", f"{command.name} {tree.name} {tree.files} {compress}"))
+            path = os.path.join(self.scratch, re.sub(r"\W+", "-", f"{command.name} {tree.files} {tree.bytes} {compress}"))
             if not os.path.exists(path):
                 folder = os.path.join(self.scratch, "theirs")
                 os.makedirs(folder, exist_ok=True)

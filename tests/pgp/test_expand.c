@@ -73,6 +73,12 @@ static gpg_error_t expand_text(const char *text, size_t step, bool padded, struc
     gpg_error_t error = pull(repeats_new(&failure, body, padded, &freed), ret);
     assert_int_equal(freed, 1);
     source_free(body);
+    if (error) {
+        char sentence[FAILURE_SENTENCE_MAX];
+        (void)failure_get(&failure, sentence);
+        assert_non_null(strstr(sentence, "the compressed data "));
+    }
+    failure_destroy(&failure);
     return error;
 }
 

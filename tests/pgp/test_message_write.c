@@ -3,8 +3,8 @@
 #include "samples.h"
 
 #include "pgp/bzip2.h"
-#include "pgp/inflate.h"
 #include "pgp/framing.h"
+#include "pgp/inflate.h"
 #include "pgp/literal.h"
 #include "pgp/mdc.h"
 #include "pgp/message_write.h"
@@ -569,20 +569,61 @@ static void sink_fails(void **state)
 /* Freed in mid-way: nothing is finished, no thread stays. */
 static void given_up(void **state)
 {
-    const struct wish wish = {SIGN_ONE | FOR_PASSPHRASE, PROTECT_SEIPD_1, 0, COMPRESS_ZLIB};
+    static const struct wish wishes[] = {{SIGN_ONE | FOR_PASSPHRASE, PROTECT_SEIPD_1, 0, COMPRESS_ZLIB},
+                                         {SIGN_ONE | FOR_PASSPHRASE, PROTECT_PACKET_20, AEAD_OCB, COMPRESS_ZLIB}};
     enum { N = 2000000 };
     uint8_t *content = new_content(N);
     (void)state;
-    for (unsigned jobs = 0; jobs < 3; jobs++) {
+    for (unsigned turn = 0; turn < 12; turn++) {
         struct run *run = run_new();
         struct params params;
         struct gathered message;
         struct sink *sink;
         assert_non_null(run);
-        fill_params(&wish, jobs, &params);
+        run_set_processors(run, 3);
+        fill_params(&wishes[turn % 2], turn / 2 % 3, &params);
+        s2k_new_iterated(DIGEST_SHA256, 1 << 22, &params.message.s2k); /* some ms */
         assert_int_equal(message_sink_new(run, &params.message, faulty_sink_new(&message, SIZE_MAX), &sink), 0);
-        assert_int_equal(sink_write(sink, content, N), 0);
+        if (turn < 6)
+            assert_int_equal(sink_write(sink, content, N), 0);
         sink_free(sink);
+        assert_int_equal(message.finished, 0);
+        assert_int_equal(message.freed, 1);
+        gathered_clear(&message);
+        run_free(run);
+    }
+    free(content);
+}
+
+/* Where a passphrase cannot be used this shows after the pipeline stands: the error and its sentence come out, and
+ * nothing is written. */
+static void session_key_fails_late(void **state)
+{
+    const struct wish wish = {SIGN_ONE | FOR_PASSPHRASE, PROTECT_PACKET_20, AEAD_OCB, COMPRESS_ZLIB};
+    enum { N = 3000000 };
+    uint8_t *content = new_content(N);
+    (void)state;
+    for (unsigned turn = 0; turn < 6; turn++) {
+        struct run *run = run_new();
+        struct params params;
+        struct gathered message;
+        struct sink *sink;
+        assert_non_null(run);
+        run_set_processors(run, 1 + turn % 3);
+        fill_params(&wish, 2, &params);
+        params.message.s2k.mode = S2K_GNU;
+        gpg_error_t error = message_sink_new(run, &params.message, faulty_sink_new(&message, SIZE_MAX), &sink);
+        assert_true(error || turn % 3 > 0); /* with several processors it may show then already, or later */
+        if (!error)
+            error = push(sink, content, turn < 3 ? N : 10, 50000);
+        assert_int_not_equal(error, 0);
+        if (gpg_err_code(error) == GPG_ERR_CANCELED)
+            error = run_cancelled(run);
+        assert_int_equal(gpg_err_code(error), GPG_ERR_NO_SECKEY);
+        char sentence[FAILURE_SENTENCE_MAX];
+        (void)failure_get(run_failure(run), sentence);
+        assert_string_equal(sentence, "the secret part of the key is not here");
+        assert_int_equal(message.n, 0);
         assert_int_equal(message.finished, 0);
         assert_int_equal(message.freed, 1);
         gathered_clear(&message);
@@ -602,6 +643,7 @@ int main(void)
         cmocka_unit_test(fails_early),
         cmocka_unit_test(sink_fails),
         cmocka_unit_test(given_up),
+        cmocka_unit_test(session_key_fails_late),
     };
     return cmocka_run_group_tests(tests, make_world, drop_world);
 }
