@@ -17,12 +17,16 @@
 /* Levels up to this one are ISA-L's where it is built in. */
 #define ISAL_LEVEL_MAX 3
 
-static uint32_t adler(const uint8_t *bytes, size_t n)
+/* The checksum of no octets. */
+#define ADLER_START 1
+
+/* CHECKSUM with N octets more. */
+static uint32_t adler(uint32_t checksum, const uint8_t *bytes, size_t n)
 {
 #ifdef HAVE_ISAL
-    return isal_adler32(1, bytes, n);
+    return isal_adler32(checksum, bytes, n);
 #else
-    return (uint32_t)adler32(1, bytes, (uInt)n);
+    return (uint32_t)adler32(checksum, bytes, (uInt)n);
 #endif
 }
 
@@ -297,19 +301,21 @@ static size_t deflate_runs(const struct deflate_sink *deflate_sink, struct compr
     return shrunk ? at : 0;
 }
 
-/* n_out = 0: the block is to be stored. */
+/* n_out = 0: the block is to be stored, and its checksum is made when it is. */
 static gpg_error_t deflate_work(void *context, unsigned worker, struct block *block)
 {
     const struct deflate_sink *deflate_sink = context;
-    if (deflate_sink->zlib_format)
-        block->user[0] = adler(block->in, block->n_in);
     block->n_out = 0;
     if (deflate_sink->level && block->n_in)
         block->n_out = deflate_runs(deflate_sink, deflate_sink->compressor[worker], block, stored_spans(block));
+    if (deflate_sink->zlib_format && block->n_out)
+        block->user[0] = adler(ADLER_START, block->in, block->n_in);
     return 0;
 }
 
-static gpg_error_t emit_stored(const struct block *block, struct sink *below)
+/* What is stored goes through the caches once: whoever is below takes the octets while the checksum has brought them
+ * there. */
+static gpg_error_t emit_stored(struct deflate_sink *deflate_sink, const struct block *block, struct sink *below)
 {
     const uint8_t *in = block->in;
     size_t left = block->n_in;
@@ -319,6 +325,8 @@ static gpg_error_t emit_stored(const struct block *block, struct sink *below)
         uint8_t header[STORED_HEADER];
         left -= part;
         put_stored_header(header, part, !left && block->last);
+        if (deflate_sink->zlib_format)
+            deflate_sink->checksum = adler(deflate_sink->checksum, in, part);
         error = sink_write(below, header, sizeof header);
         if (!error)
             error = sink_write(below, in, part);
@@ -336,11 +344,12 @@ static gpg_error_t deflate_emit(void *context, const struct block *block, struct
     if (deflate_sink->zlib_format && !block->index)
         error = sink_write(below, zlib_header, sizeof zlib_header);
     if (!error)
-        error = block->n_out ? sink_write(below, block->out, block->n_out) : emit_stored(block, below);
+        error = block->n_out ? sink_write(below, block->out, block->n_out) : emit_stored(deflate_sink, block, below);
     if (error || !deflate_sink->zlib_format)
         return error;
-    deflate_sink->checksum =
-        (uint32_t)adler32_combine(deflate_sink->checksum, (uLong)block->user[0], (z_off_t)block->n_in);
+    if (block->n_out)
+        deflate_sink->checksum =
+            (uint32_t)adler32_combine(deflate_sink->checksum, (uLong)block->user[0], (z_off_t)block->n_in);
     if (!block->last)
         return 0;
     uint8_t checksum[4];
@@ -409,7 +418,7 @@ gpg_error_t deflate_sink_new(struct run *run, enum compress_algo algo, int level
     sink_init(&deflate_sink->sink, &deflate_sink_ops);
     deflate_sink->zlib_format = algo == COMPRESS_ZLIB;
     deflate_sink->level = level != DEFLATE_LEVEL_DEFAULT ? level : uses_isal(2) ? 2 : 1;
-    deflate_sink->checksum = 1;
+    deflate_sink->checksum = ADLER_START;
     error = compressors_new(deflate_sink, workers);
     if (error)
         goto out;
