@@ -95,7 +95,7 @@ static const struct option_row rows[] = {
     ON_ROW("show-session-key", 0, GPG, GROUP_PASSPHRASES, show_session_key, "show the session key of the archive"),
 
     ON_ROW("no-compress", 0, GPG | STOCK, GROUP_ALGORITHMS, no_compress, "do not compress"),
-    TAKE_ROW("compress-level", 'z', GPG, GROUP_ALGORITHMS, TAKE_LEVEL, 0, "N", "0 (none), 1 (fast, the default) to 9"),
+    TAKE_ROW("compress-level", 'z', GPG, GROUP_ALGORITHMS, TAKE_LEVEL, 0, "N", "0 (none), 1 (fastest) to 9; the default is fast"),
     TEXT_ROW("compress-algo", 0, GPG, GROUP_ALGORITHMS, compress_algo, "NAME", "none, zip, zlib or bzip2"),
     TEXT_ROW("compression-algo", 0, GPG, GROUP_HIDDEN, compress_algo, "NAME", NULL),
     NUMBER_ROW("bzip2-compress-level", 0, GPG, GROUP_ALGORITHMS, bzip2_level, 1, 9, "N", "1 to 9"),
